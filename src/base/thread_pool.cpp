@@ -1,0 +1,122 @@
+#include "base/thread_pool.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <string>
+
+#if defined(__linux__)
+#include <sched.h>
+#endif
+
+namespace foresay {
+namespace {
+
+constexpr int kSpins = 2000;  // some ten microseconds: loops follow each other closely inside a pass
+
+/// The cgroup v2 quota in cores, or a large number where there is none.
+double cgroup_cores() {
+  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  std::string quota;
+  double period = 0;
+  if (!(file >> quota >> period) || quota == "max" || period <= 0) return 1e9;
+  return std::strtod(quota.c_str(), nullptr) / period;
+}
+
+constexpr std::uint64_t kClosed = 1u << 31;
+constexpr std::uint64_t kInside = kClosed - 1;
+
+constexpr std::uint32_t generation_of(std::uint64_t state) {
+  return static_cast<std::uint32_t>(state >> 32);
+}
+constexpr std::uint64_t open_state(std::uint32_t generation) {
+  return std::uint64_t{generation} << 32;
+}
+
+}  // namespace
+
+int available_cores() {
+  int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+#if defined(__linux__)
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
+#endif
+  return std::max(1, static_cast<int>(std::min<double>(cores, std::ceil(cgroup_cores()))));
+}
+
+ThreadPool::ThreadPool(int threads) : state_(kClosed) {
+  for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+    state_ = open_state(generation_of(state_) + 1) | kClosed;
+  }
+  wake_.notify_all();
+  for (auto& worker : workers_) worker.join();
+}
+
+void ThreadPool::parallel_for(int n, int grain, const std::function<void(int, int)>& body) {
+  grain = std::max(1, grain);
+  if (workers_.empty() || n <= grain) {
+    for (int begin = 0; begin < n;) {
+      const int end = begin + std::min(grain, n - begin);
+      body(begin, end);
+      begin = end;
+    }
+    return;
+  }
+  body_ = &body;
+  n_ = n;
+  grain_ = grain;
+  next_ = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = open_state(generation_of(state_) + 1);
+  }
+  wake_.notify_all();
+  run_parts();
+  state_.fetch_or(kClosed, std::memory_order_acq_rel);
+  for (int spin = 0; (state_.load(std::memory_order_acquire) & kInside) > 0; ++spin) {
+    if (spin > kSpins) std::this_thread::yield();
+  }
+}
+
+void ThreadPool::run_parts() {
+  const std::int64_t n = n_;
+  for (std::int64_t begin = next_.fetch_add(grain_); begin < n; begin = next_.fetch_add(grain_)) {
+    (*body_)(static_cast<int>(begin), static_cast<int>(std::min(n, begin + grain_)));
+  }
+}
+
+bool ThreadPool::enter(std::uint32_t generation) {
+  std::uint64_t state = state_.load(std::memory_order_acquire);
+  while (generation_of(state) == generation && (state & kClosed) == 0) {
+    if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) return true;
+  }
+  return false;
+}
+
+void ThreadPool::work() {
+  std::uint32_t seen = 0;
+  const auto is_new = [&] { return generation_of(state_.load(std::memory_order_acquire)) != seen; };
+  while (true) {
+    for (int spin = 0; spin < kSpins && !is_new(); ++spin) {
+    }
+    if (!is_new()) {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, is_new);
+    }
+    seen = generation_of(state_.load(std::memory_order_acquire));
+    if (stop_) return;
+    if (!enter(seen)) continue;
+    run_parts();
+    state_.fetch_sub(1, std::memory_order_release);
+  }
+}
+
+}  // namespace foresay

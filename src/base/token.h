@@ -1,0 +1,10 @@
+// base/token.h: token ids.
+#pragma once
+
+#include <cstdint>
+
+namespace foresay {
+
+using TokenId = std::int32_t;
+
+}  // namespace foresay

@@ -1,0 +1,82 @@
+// foresay eval: what the model computes for given ids, as a safetensors file.
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "checkpoint/finite.h"
+#include "checkpoint/safetensors.h"
+#include "cli/common.h"
+#include "cli/verb.h"
+#include "decode/evaluate.h"
+#include "decode/sample/distribution.h"
+
+namespace foresay::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  std::string ids, out;
+  int depth = 3;
+  int chunk = 512;
+  bool json = false;
+};
+
+int run(const Options& options) {
+  const std::vector<TokenId> ids = parse_ids("--ids", value_or_stdin(options.ids));
+  OpenModel open(options.model);
+  if (!options.json) print_report(open.report);
+  const Evaluation result = evaluate(*open.loaded.model, ids, options.depth, options.chunk);
+  if (first_not_finite(result.logits) >= 0) {
+    if (const auto damage = find_non_finite(open.checkpoint))
+      fail(ErrorCode::checkpoint, "[eval] the logits are not finite: {}", *damage);
+  }
+
+  std::vector<TensorToWrite> tensors;
+  const auto add = [&](std::string name, int rows, int width, const std::vector<float>& values) {
+    tensors.push_back({std::move(name), DType::f32, {rows, width}, values.data()});
+  };
+  add("logits", result.positions, result.vocab, result.logits);
+  add("hidden_pre_norm", result.positions, result.hidden, result.hidden_pre_norm);
+  add("hidden_post_norm", result.positions, result.hidden, result.hidden_post_norm);
+  for (std::size_t s = 0; s < result.mtp_logits.size(); ++s) {
+    add(fmt::format("mtp_logits.{}", s + 1), result.positions - static_cast<int>(s) - 1, result.vocab,
+        result.mtp_logits[s]);
+  }
+  write_safetensors(options.out, tensors);
+
+  const int depth = std::min(options.depth, open.loaded.model->info().max_depth);
+  if (options.json) {
+    nlohmann::ordered_json document = {
+        {"model", open.folder.string()}, {"ids", ids.size()}, {"depth", depth}, {"out", options.out}};
+    for (const TensorToWrite& tensor : tensors) document["tensors"][tensor.name] = tensor.shape;
+    write_out(document.dump() + "\n");
+  } else {
+    for (const TensorToWrite& tensor : tensors)
+      write_out(fmt::format("{} {}\n", tensor.name, describe_shape(tensor.shape)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+std::function<int()> add_eval(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  add_model_options(app, options->model);
+  app.add_option("--ids", options->ids, "Token ids, 1,2,3; - reads them from stdin")->required();
+  app.add_option("--out", options->out, "The safetensors file to write")->required();
+  app.add_option("--depth", options->depth, "Draft steps of the head, capped by what it can do")
+      ->check(CLI::Range(0, 8))
+      ->capture_default_str();
+  app.add_option("--prefill-chunk", options->chunk, "Rows per pass; 0 is all at once")
+      ->check(CLI::Range(0, 1 << 20))
+      ->capture_default_str();
+  app.add_flag("--json", options->json, "Print one JSON document");
+  app.footer(
+      "Writes logits, hidden_pre_norm, hidden_post_norm for every position, and mtp_logits.s for every position whose "
+      "next s ids are\n"
+      "given, all float32.\n\nExample:\n  foresay eval models/tiny-qwen3_5 --ids 259,497,259,304 --out "
+      "out.safetensors");
+  return [options] { return run(*options); };
+}
+
+}  // namespace foresay::cli

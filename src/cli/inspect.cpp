@@ -1,0 +1,136 @@
+// foresay inspect: what a checkpoint is, and what will run and why. Reads headers and norm vectors, not weights.
+#include <CLI/CLI.hpp>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "cli/common.h"
+#include "cli/verb.h"
+#include "model/registry.h"
+
+namespace foresay::cli {
+namespace {
+
+struct Options {
+  ModelOptions model;
+  bool json = false;
+};
+
+template <typename T>
+nlohmann::ordered_json decided(const Decided<T>& d) {
+  return {{"value", std::string(name_of(d.value))}, {"source", d.source}};
+}
+
+nlohmann::ordered_json contract_json(const Contract& contract, bool head) {
+  nlohmann::ordered_json out = {{"trunk_norms", decided(contract.trunk_norms)}};
+  if (head) {
+    out["head_norms"] = decided(contract.head_norms);
+    out["base_hidden"] = decided(contract.base_hidden);
+    out["recycled_hidden"] = decided(contract.recycled_hidden);
+    out["concat_order"] = decided(contract.concat_order);
+  }
+  return out;
+}
+
+/// What the folder holds, whether or not it can be run. `status` receives the exit status.
+nlohmann::ordered_json describe(const Options& options, int& status) {
+  nlohmann::ordered_json out;
+  const std::filesystem::path folder = model_folder(options.model.folder);
+  out["model"] = folder.string();
+  Report report;
+  std::vector<std::string> reasons;
+  try {
+    const Checkpoint checkpoint = Checkpoint::open(folder, report);
+    out["model_type"] = checkpoint.config().string("model_type");
+    out["weights_bytes"] = checkpoint.mapped_bytes();
+    out["trunk_tensors"] = checkpoint.trunk().size();
+    const auto ops = make_cpu_ops(1);
+    const LoadedModel loaded =
+        load_model(checkpoint, *ops, {.mtp = mtp_mode(options.model.mtp), .contract = {}}, report);
+    const ModelInfo& info = loaded.model->info();
+    out["family"] = info.family;
+    out["layers"] = info.layers;
+    out["hidden"] = info.hidden;
+    out["vocab"] = info.vocab;
+    out["context"] = info.context;
+    out["mtp"] = {{"layers", info.head_layers}, {"max_depth", info.max_depth},
+        {"tensors", checkpoint.head().tensors.size()},
+        {"found_in", checkpoint.head().found_in.empty() ? nlohmann::ordered_json()
+                                                        : nlohmann::ordered_json(checkpoint.head().found_in)},
+        {"requested", options.model.mtp}, {"reason", loaded.mtp_reason}};
+    std::map<std::string, int> formats;
+    nlohmann::ordered_json modules;
+    for (const StorageEntry& entry : loaded.storage) {
+      ++formats[entry.format];
+      modules[entry.module] = entry.format;
+    }
+    out["quantisation"] = {{"summary", formats}, {"modules", modules}};
+    out["contract"] = contract_json(loaded.model->contract(), info.head_layers > 0);
+    out["verdict"] = info.head_layers > 0 ? "mtp" : "ar-only";
+    reasons.push_back(loaded.mtp_reason);
+  } catch (const Error& error) {
+    if (error.code() == ErrorCode::usage) throw;
+    status = exit_code(error.code());
+    out["verdict"] = "refused";
+    reasons.push_back(error.what());
+  }
+  out["reasons"] = reasons;
+  out["notes"] = report.notes();
+  out["warnings"] = report.warnings();
+  return out;
+}
+
+void print_text(const nlohmann::ordered_json& d) {
+  const auto line = [](const std::string& key, const std::string& value) {
+    write_out(fmt::format("{:<12} {}\n", key, value));
+  };
+  const auto text = [](const nlohmann::ordered_json& value) {
+    return value.is_string() ? value.get<std::string>() : value.dump();
+  };
+  line("model", text(d["model"]));
+  if (d.contains("model_type")) line("model_type", text(d["model_type"]));
+  if (d.contains("family")) {
+    line("family", text(d["family"]));
+    line("sizes", fmt::format("{} layers, hidden {}, vocabulary {}, context {}", text(d["layers"]), text(d["hidden"]),
+                      text(d["vocab"]), text(d["context"])));
+    std::string formats;
+    for (const auto& [format, count] : d["quantisation"]["summary"].items()) {
+      formats += fmt::format("{}{} ({} matrices)", formats.empty() ? "" : ", ", format, text(count));
+    }
+    line("stored as", formats);
+    const auto& mtp = d["mtp"];
+    line("head", mtp["layers"] == 0 ? "none in use: " + text(mtp["reason"])
+                                    : fmt::format("{} layer, {} tensors in {}, drafts up to {}", text(mtp["layers"]),
+                                          text(mtp["tensors"]), text(mtp["found_in"]), text(mtp["max_depth"])));
+    for (const auto& [field, value] : d["contract"].items())
+      line(field, fmt::format("{}  [{}]", text(value["value"]), text(value["source"])));
+  }
+  line("verdict", text(d["verdict"]));
+  for (const auto& reason : d["reasons"]) line("because", text(reason));
+  for (const auto& warning : d["warnings"]) line("warning", text(warning));
+  for (const auto& note : d["notes"]) line("note", text(note));
+}
+
+}  // namespace
+
+std::function<int()> add_inspect(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  add_model_options(app, options->model);
+  app.add_flag("--json", options->json, "Print one JSON document");
+  app.footer(
+      "The exit status is 0 when the checkpoint runs, 3 when it is damaged, 4 when its architecture is not supported, "
+      "5 when\n"
+      "--mtp required cannot be met.\n\nExample:\n  foresay inspect models/tiny-qwen3_5 --json");
+  return [options] {
+    int status = 0;
+    const nlohmann::ordered_json document = describe(*options, status);
+    if (options->json) {
+      write_out(document.dump(2) + "\n");
+    } else {
+      print_text(document);
+    }
+    return status;
+  };
+}
+
+}  // namespace foresay::cli

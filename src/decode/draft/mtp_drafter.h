@@ -1,0 +1,26 @@
+// decode/draft/mtp_drafter.h: drafts from the model's own MTP head.
+#pragma once
+
+#include "decode/draft/drafter.h"
+#include "model/model.h"
+
+namespace foresay {
+
+/// The head's cache holds only pairs made from the target's hidden states. Deeper steps of a block append pairs made
+/// from the head's own states; those leave again before the block is verified. The model must outlive the drafter and
+/// have a head.
+class MtpDrafter final : public Drafter {
+ public:
+  explicit MtpDrafter(const Model& model) : model_(model) {}
+
+  [[nodiscard]] int max_depth() const override { return model_.info().max_depth; }
+  [[nodiscard]] std::unique_ptr<DraftState> begin() override;
+  void observe(Sequence& sequence, const Tensor& hidden) override;
+  [[nodiscard]] std::vector<DraftBlock> propose(
+      std::span<Sequence* const> sequences, std::span<const int> depths) override;
+
+ private:
+  const Model& model_;
+};
+
+}  // namespace foresay

@@ -1,0 +1,79 @@
+#include "decode/evaluate.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/layers/layers.h"
+
+namespace foresay {
+namespace {
+
+void append(std::vector<float>& out, std::span<const float> values) {
+  out.insert(out.end(), values.begin(), values.end());
+}
+
+/// Head steps for every row: pair t is genuine history, the deeper steps of its block are made from the head's own
+/// states and leave again.
+void evaluate_head(const Model& model, std::span<const TokenId> ids, const Tensor& hidden, int depth, Evaluation& out) {
+  Ops& ops = model.ops();
+  const auto caches = model.make_head_caches();
+  const int positions = static_cast<int>(ids.size());
+  const std::vector<int> only_row = {0};
+  out.mtp_logits.resize(static_cast<std::size_t>(std::min(depth, positions - 1)));
+  for (int t = 0; t + 1 < positions; ++t) {
+    Tensor recycled = ops.select(hidden, std::vector<int>{t});
+    for (int step = 1; step <= depth && t + step < positions; ++step) {
+      HeadPass pass;
+      pass.step = step;
+      pass.hidden = recycled;
+      pass.tokens = {ids[static_cast<std::size_t>(t + step)]};
+      pass.slices = {{0, 1, caches.get(), false}};
+      pass.output_rows = only_row;
+      HeadForward forward = model.draft(pass);
+      append(out.mtp_logits[static_cast<std::size_t>(step - 1)], ops.read(forward.logits));
+      recycled = std::move(forward.recycled);
+    }
+    caches->truncate(t + 1);
+  }
+}
+
+}  // namespace
+
+Evaluation evaluate(const Model& model, std::span<const TokenId> ids, int depth, int chunk) {
+  const ModelInfo& info = model.info();
+  const int positions = static_cast<int>(ids.size());
+  if (positions == 0) fail(ErrorCode::usage, "[eval] no ids were given");
+  if (positions > info.context) {
+    fail(ErrorCode::usage, "[eval] {} ids were given; this checkpoint's context holds {}", positions, info.context);
+  }
+  for (const TokenId id : ids) {
+    if (id < 0 || id >= info.vocab)
+      fail(ErrorCode::usage, "[eval] id {} is outside the vocabulary; expected 0 to {}", id, info.vocab - 1);
+  }
+
+  Ops& ops = model.ops();
+  Evaluation out;
+  out.positions = positions;
+  out.hidden = info.hidden;
+  out.vocab = info.vocab;
+  const auto caches = model.make_caches();
+  const int step = chunk > 0 ? chunk : positions;
+  std::vector<Tensor> handed;  // hidden states the head reads
+  for (int first = 0; first < positions; first += step) {
+    const int count = std::min(step, positions - first);
+    Pass pass;
+    pass.tokens.assign(ids.begin() + first, ids.begin() + first + count);
+    pass.slices = {{0, count, caches.get(), false}};
+    pass.logit_rows = all_rows(count);
+    const Forward forward = model.forward(pass);
+    append(out.logits, ops.read(forward.logits));
+    append(out.hidden_pre_norm, ops.read(forward.pre_norm));
+    append(out.hidden_post_norm, ops.read(forward.post_norm));
+    handed.push_back(model.head_input(forward));
+  }
+  const int steps = std::min(depth, info.max_depth);
+  if (steps > 0 && positions > 1) evaluate_head(model, ids, ops.stack(handed), steps, out);
+  return out;
+}
+
+}  // namespace foresay

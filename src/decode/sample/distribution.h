@@ -1,0 +1,36 @@
+// decode/sample/distribution.h: a next-token distribution after every transform.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "base/token.h"
+#include "decode/sample/sampling.h"
+
+namespace foresay {
+
+/// Probabilities of the ids that can be emitted; all others have probability 0. Ids ascend; probabilities are positive
+/// and sum to 1 within rounding.
+struct Distribution {
+  std::vector<TokenId> ids;
+  std::vector<double> p;
+
+  [[nodiscard]] double probability(TokenId id) const;  ///< 0 when the id is not in the support
+  [[nodiscard]] TokenId most_likely() const;           ///< lowest id among equals
+};
+
+/// The highest logit below vocab_limit, lowest id among equals. Throws ErrorCode::internal on a non-finite logit.
+[[nodiscard]] TokenId argmax(std::span<const float> logits, TokenId vocab_limit);
+
+/// Id of the first logit that is NaN or +inf, -1 when there is none. -inf is a masked id.
+[[nodiscard]] int first_not_finite(std::span<const float> logits);
+
+/// Applies the transforms of `options` to one row of logits [V].
+/// Greedy gives all mass to argmax. Throws ErrorCode::internal when a logit is not finite (-inf is allowed: a masked
+/// id).
+[[nodiscard]] Distribution shape(std::span<const float> logits, const SamplingOptions& options);
+
+/// max(p - q, 0), normalised (Leviathan et al. 2023). When p == q everywhere nothing is left: returns p.
+[[nodiscard]] Distribution residual(const Distribution& p, const Distribution& q);
+
+}  // namespace foresay

@@ -1,0 +1,76 @@
+// decode/sequence.h: everything that belongs to one sequence being decoded.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/token.h"
+#include "decode/draft/drafter.h"
+#include "decode/sample/chance.h"
+#include "decode/sample/sampling.h"
+#include "decode/stats.h"
+#include "model/model.h"
+
+namespace foresay {
+
+struct DecodeOptions {
+  SamplingOptions sampling;
+  int depth = 3;                  ///< tokens drafted per round, 0 to 8; 0 is plain decoding
+  int max_tokens = 256;           ///< >= 1
+  std::vector<TokenId> stop_ids;  ///< a generated stop id is the last one
+};
+
+enum class Finish {
+  running,
+  stop,    ///< a stop id, or on_token said so
+  length,  ///< max_tokens or the context was reached
+  error,   ///< the target's logits were not finite; see Sequence::problem
+  cancelled,
+};
+
+/// One round as it happened, for tests and debugging.
+struct RoundTrace {
+  int known = 0;  ///< tokens known when the round began; the last one was not in the caches yet
+  std::vector<TokenId> draft;
+  int accepted = 0;
+};
+
+/// Engine thread only. Between rounds the trunk's caches hold every token but the last: caches->length() ==
+/// tokens.size() - 1.
+struct Sequence {
+  /// Throws ErrorCode::usage for an empty prompt, an id outside the vocabulary, a prompt that leaves no room in the
+  /// context, or options out of range. `chance` replaces the keyed noise of options.sampling (tests).
+  Sequence(
+      const Model& model, std::vector<TokenId> prompt, DecodeOptions options, std::unique_ptr<Chance> chance = nullptr);
+
+  std::vector<TokenId> tokens;  ///< prompt, then what was generated
+  int prompt_length;
+  DecodeOptions options;
+  std::uint64_t seed;  ///< of the noise: the one given, or one drawn from the system
+  std::unique_ptr<CacheSet> caches;
+  std::unique_ptr<DraftState> draft_state;  ///< the drafter's; null without one
+  std::unique_ptr<Chance> chance;
+  Stats stats;
+  Finish finish = Finish::running;
+  std::string problem;  ///< with Finish::error
+
+  std::function<bool(TokenId)> on_token;  ///< sees every emitted token in order; true stops after it
+  std::function<void(const RoundTrace&)> on_round;
+
+  [[nodiscard]] int generated() const { return static_cast<int>(tokens.size()) - prompt_length; }
+  /// Tokens that may still be emitted, by max_tokens and by the context.
+  [[nodiscard]] int remaining() const;
+  /// Appends tokens in order until one ends the sequence; returns how many were appended.
+  int emit(std::span<const TokenId> candidates);
+
+ private:
+  int context_;
+};
+
+/// The purpose under which a sequence draws its drafts: the target's own noise when acceptance is coupled or greedy.
+[[nodiscard]] Purpose draft_purpose(const SamplingOptions& sampling);
+
+}  // namespace foresay

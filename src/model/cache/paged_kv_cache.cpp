@@ -1,0 +1,76 @@
+#include "model/cache/paged_kv_cache.h"
+
+#include "base/error.h"
+
+namespace foresay {
+
+struct PagedKvCache::Snapshot final : CacheSnapshot {
+  std::vector<std::shared_ptr<Page>> pages;
+  int length = 0;
+};
+
+std::shared_ptr<PagedKvCache::Page> PagedKvCache::new_page() const {
+  auto page = std::make_shared<Page>();
+  page->keys.resize(static_cast<std::size_t>(shape_.kv_heads) * kPage * shape_.key_dim);
+  page->values.resize(static_cast<std::size_t>(shape_.kv_heads) * kPage * shape_.value_dim);
+  return page;
+}
+
+std::pair<float*, float*> PagedKvCache::at(std::vector<std::shared_ptr<Page>>& pages, int position, int head) {
+  Page& page = *pages[static_cast<std::size_t>(position / kPage)];
+  const std::size_t row = static_cast<std::size_t>(head) * kPage + static_cast<std::size_t>(position % kPage);
+  return {page.keys.data() + row * static_cast<std::size_t>(shape_.key_dim),
+      page.values.data() + row * static_cast<std::size_t>(shape_.value_dim)};
+}
+
+int PagedKvCache::append(int count, bool provisional) {
+  if (provisional_) fail(ErrorCode::internal, "[kv cache] append before keep() settled {} provisional rows", appended_);
+  // A partly filled page that a snapshot still sees must not change under it.
+  if (length_ % kPage != 0 && pages_.back().use_count() > 1) pages_.back() = std::make_shared<Page>(*pages_.back());
+  while (static_cast<int>(pages_.size()) * kPage < length_ + count) pages_.push_back(new_page());
+  const int first = length_;
+  length_ += count;
+  appended_ = count;
+  provisional_ = provisional;
+  return first;
+}
+
+void PagedKvCache::keep(int n) {
+  if (n < 0 || n > appended_) fail(ErrorCode::internal, "[kv cache] keep({}) of {} appended rows", n, appended_);
+  provisional_ = false;
+  truncate(length_ - appended_ + n);
+}
+
+void PagedKvCache::truncate(int new_length) {
+  if (new_length < 0 || new_length > length_) {
+    fail(ErrorCode::internal, "[kv cache] truncate({}) of {} rows", new_length, length_);
+  }
+  length_ = new_length;
+  appended_ = 0;
+  provisional_ = false;
+  pages_.resize(static_cast<std::size_t>((length_ + kPage - 1) / kPage));
+}
+
+std::shared_ptr<const CacheSnapshot> PagedKvCache::snapshot() {
+  if (provisional_) fail(ErrorCode::internal, "[kv cache] snapshot with {} provisional rows", appended_);
+  auto copy = std::make_shared<Snapshot>();
+  copy->pages = pages_;
+  copy->length = length_;
+  return copy;
+}
+
+void PagedKvCache::restore(const CacheSnapshot& snapshot) {
+  const auto& source = dynamic_cast<const Snapshot&>(snapshot);
+  pages_ = source.pages;
+  length_ = source.length;
+  appended_ = 0;
+  provisional_ = false;
+}
+
+std::size_t PagedKvCache::bytes() const {
+  const auto row =
+      static_cast<std::size_t>(shape_.kv_heads) * static_cast<std::size_t>(shape_.key_dim + shape_.value_dim);
+  return pages_.size() * kPage * row * sizeof(float);
+}
+
+}  // namespace foresay

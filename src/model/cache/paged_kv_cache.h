@@ -1,0 +1,56 @@
+// model/cache/paged_kv_cache.h: keys and values of full attention, in shared pages (CPU lane).
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "model/cache/cache.h"
+
+namespace foresay {
+
+struct KvShape {
+  int kv_heads = 0, key_dim = 0, value_dim = 0;
+};
+
+/// Reference-counted pages aligned to absolute positions. A page is also the block of the attention reduction, so the
+/// order of sums never depends on depth, chunk or batch. Undo is a length. A snapshot shares pages; whoever appends to
+/// a shared, partly filled page copies it first.
+class PagedKvCache final : public Cache {
+ public:
+  static constexpr int kPage = 64;  ///< positions per page
+
+  struct Page {
+    std::vector<float> keys;    ///< [Hkv, kPage, key_dim], after norm and RoPE
+    std::vector<float> values;  ///< [Hkv, kPage, value_dim]
+  };
+
+  explicit PagedKvCache(KvShape shape) : shape_(shape) {}
+
+  /// Makes room for `count` rows and returns the position of the first. The caller writes them through key() and
+  /// value().
+  int append(int count, bool provisional);
+  [[nodiscard]] float* key(int position, int head) { return at(pages_, position, head).first; }
+  [[nodiscard]] float* value(int position, int head) { return at(pages_, position, head).second; }
+  [[nodiscard]] const std::vector<std::shared_ptr<Page>>& pages() const { return pages_; }
+  [[nodiscard]] const KvShape& shape() const { return shape_; }
+
+  [[nodiscard]] int length() const override { return length_; }
+  void keep(int n) override;
+  void truncate(int new_length) override;
+  [[nodiscard]] std::shared_ptr<const CacheSnapshot> snapshot() override;
+  void restore(const CacheSnapshot& snapshot) override;
+  [[nodiscard]] std::size_t bytes() const override;
+
+ private:
+  struct Snapshot;
+  [[nodiscard]] std::shared_ptr<Page> new_page() const;
+  std::pair<float*, float*> at(std::vector<std::shared_ptr<Page>>& pages, int position, int head);
+
+  KvShape shape_;
+  std::vector<std::shared_ptr<Page>> pages_;
+  int length_ = 0;
+  int appended_ = 0;          ///< rows of the last append
+  bool provisional_ = false;  ///< the last append waits for keep()
+};
+
+}  // namespace foresay

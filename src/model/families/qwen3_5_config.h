@@ -1,0 +1,33 @@
+// model/families/qwen3_5_config.h: the config keys of the qwen3_5 family, checked (specs/qwen3_5 1.2).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/report.h"
+#include "checkpoint/checkpoint.h"
+#include "model/contract.h"
+#include "model/ops.h"
+
+namespace foresay {
+
+struct Qwen35Config {
+  int hidden = 0, layers = 0, vocab = 0, intermediate = 0, context = 0;
+  int heads = 0, kv_heads = 0, head_dim = 0;
+  float norm_eps = 1e-6f;
+  RecurrentShape recurrent;
+  std::vector<bool> full_attention;  ///< per layer; the others are GatedDeltaNet
+  Rope rope;
+  bool tied = false;
+  int head_layers = 0;                                    ///< declared MTP layers
+  std::optional<Decided<HiddenState>> hidden_state_mode;  ///< mtp_hidden_state_mode, where given
+  std::optional<Decided<NormEncoding>> head_norms;        ///< a declared norm encoding of the head, where given
+
+  /// Throws ErrorCode::checkpoint for missing, impossible or contradictory values, ErrorCode::unsupported for variants
+  /// that no released dense checkpoint has (attn_output_gate false, dedicated MTP embeddings, several MTP layers,
+  /// experts).
+  static Qwen35Config read(const Checkpoint& checkpoint, Report& report);
+};
+
+}  // namespace foresay

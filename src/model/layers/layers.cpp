@@ -1,0 +1,74 @@
+#include "model/layers/layers.h"
+
+#include <numeric>
+
+#include "base/error.h"
+
+namespace foresay {
+
+std::vector<int> all_rows(int n) {
+  std::vector<int> rows(static_cast<std::size_t>(n));
+  std::iota(rows.begin(), rows.end(), 0);
+  return rows;
+}
+
+GatedMlp GatedMlp::load(WeightSource& source, const std::string& prefix, int hidden, int width) {
+  return {source.matrix(prefix + "gate_proj", width, hidden), source.matrix(prefix + "up_proj", width, hidden),
+      source.matrix(prefix + "down_proj", hidden, width)};
+}
+
+Tensor GatedMlp::forward(Ops& ops, const Tensor& x) const {
+  return ops.linear(ops.swiglu(ops.linear(x, gate), ops.linear(x, up)), down);
+}
+
+Attention Attention::load(
+    WeightSource& source, const std::string& prefix, int hidden, AttentionSpec spec, bool zero_centred_norms) {
+  const int q_width = spec.heads * spec.head_dim, kv_width = spec.kv_heads * spec.head_dim;
+  Attention attention;
+  attention.q = source.matrix(prefix + "q_proj", spec.output_gate ? 2 * q_width : q_width, hidden);
+  attention.k = source.matrix(prefix + "k_proj", kv_width, hidden);
+  attention.v = source.matrix(prefix + "v_proj", kv_width, hidden);
+  attention.o = source.matrix(prefix + "o_proj", hidden, q_width);
+  spec.q_norm = source.gain(prefix + "q_norm.weight", spec.head_dim, zero_centred_norms);
+  spec.k_norm = source.gain(prefix + "k_norm.weight", spec.head_dim, zero_centred_norms);
+  attention.spec = std::move(spec);
+  return attention;
+}
+
+Tensor Attention::forward(
+    Ops& ops, const Tensor& x, std::span<const int> query_rows, std::span<const CacheSlice> slices) const {
+  const bool every_row = static_cast<int>(query_rows.size()) == x.rows;
+  const Tensor queries = query_rows.empty()
+                             ? Tensor{}                                                   // history only
+                             : ops.linear(every_row ? x : ops.select(x, query_rows), q);  // [n, H * Dh (* 2)]
+  const Tensor mixed =
+      ops.attention(spec, queries, query_rows, ops.linear(x, k), ops.linear(x, v), slices);  // [n, H * Dh]
+  return ops.linear(mixed, o);
+}
+
+GatedDeltaNet GatedDeltaNet::load(WeightSource& source, const std::string& prefix, int hidden,
+    const RecurrentShape& shape, float norm_eps, Ops& ops) {
+  const int v_width = shape.value_heads * shape.value_dim;
+  GatedDeltaNet net;
+  net.qkv = source.matrix(prefix + "in_proj_qkv", shape.conv_channels, hidden);
+  net.z = source.matrix(prefix + "in_proj_z", v_width, hidden);
+  net.b = source.matrix(prefix + "in_proj_b", shape.value_heads, hidden);
+  net.a = source.matrix(prefix + "in_proj_a", shape.value_heads, hidden);
+  net.out = source.matrix(prefix + "out_proj", hidden, v_width);
+  net.spec.shape = shape;
+  net.spec.norm_eps = norm_eps;
+  // [C, 1, K] (Hugging Face) and [C, K, 1] (MLX) are the same bytes: the tap order does not change.
+  net.spec.conv = ops.vector(source.values(prefix + "conv1d.weight", shape.conv_channels * shape.conv_kernel));
+  net.spec.a_log = ops.vector(source.values(prefix + "A_log", shape.value_heads));
+  net.spec.dt_bias = ops.vector(source.values(prefix + "dt_bias", shape.value_heads));
+  net.spec.norm =
+      source.gain(prefix + "norm.weight", shape.value_dim, /*zero_centred=*/false);  // the one norm stored as it is
+  return net;
+}
+
+Tensor GatedDeltaNet::forward(Ops& ops, const Tensor& x, std::span<const CacheSlice> slices) const {
+  return ops.linear(
+      ops.gated_delta(spec, ops.linear(x, qkv), ops.linear(x, z), ops.linear(x, b), ops.linear(x, a), slices), out);
+}
+
+}  // namespace foresay

@@ -1,0 +1,49 @@
+// model/layers/layers.h: blocks that several families are built from, each over model/ops.h.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "model/ops.h"
+#include "model/weight_source.h"
+
+namespace foresay {
+
+/// down(silu(gate(x)) * up(x)).
+struct GatedMlp {
+  Matrix gate, up, down;
+
+  /// Takes gate_proj, up_proj, down_proj under `prefix` ("layers.0.mlp.").
+  static GatedMlp load(WeightSource& source, const std::string& prefix, int hidden, int width);
+  [[nodiscard]] Tensor forward(Ops& ops, const Tensor& x) const;  // [R, D] -> [R, D]
+};
+
+/// Softmax attention: q, k, v projections, the operation of AttentionSpec, output projection.
+struct Attention {
+  AttentionSpec spec;
+  Matrix q, k, v, o;
+
+  /// Takes q_proj, k_proj, v_proj, o_proj, q_norm, k_norm under `prefix`. `spec` holds everything but the norms.
+  static Attention load(
+      WeightSource& source, const std::string& prefix, int hidden, AttentionSpec spec, bool zero_centred_norms);
+  /// x [R, D] -> [n, D] for the n query rows; the other rows only fill the cache.
+  [[nodiscard]] Tensor forward(
+      Ops& ops, const Tensor& x, std::span<const int> query_rows, std::span<const CacheSlice> slices) const;
+};
+
+/// GatedDeltaNet in the split layout: in_proj_qkv, in_proj_z, in_proj_b, in_proj_a, conv1d, A_log, dt_bias, norm,
+/// out_proj.
+struct GatedDeltaNet {
+  GatedDeltaSpec spec;
+  Matrix qkv, z, b, a, out;
+
+  static GatedDeltaNet load(WeightSource& source, const std::string& prefix, int hidden, const RecurrentShape& shape,
+      float norm_eps, Ops& ops);
+  [[nodiscard]] Tensor forward(
+      Ops& ops, const Tensor& x, std::span<const CacheSlice> slices) const;  // [R, D] -> [R, D]
+};
+
+/// 0, 1, ..., n - 1: every row.
+[[nodiscard]] std::vector<int> all_rows(int n);
+
+}  // namespace foresay

@@ -1,0 +1,74 @@
+#include "model/load.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "model/registry.h"
+
+namespace foresay {
+namespace {
+
+const Family& find_family(const std::string& model_type) {
+  std::string known;
+  for (const Family& family : families()) {
+    if (family.model_type == model_type) return family;
+    known += (known.empty() ? "" : ", ") + std::string(family.model_type);
+  }
+  fail(ErrorCode::unsupported, "[load] config.json: model_type \"{}\" is not supported; expected one of: {}",
+      model_type, known);
+}
+
+}  // namespace
+
+std::string_view name_of(MtpMode mode) {
+  switch (mode) {
+    case MtpMode::on:
+      return "on";
+    case MtpMode::automatic:
+      return "auto";
+    case MtpMode::off:
+      return "off";
+    case MtpMode::required:
+      return "required";
+  }
+  return "?";
+}
+
+LoadedModel load_model(const Checkpoint& checkpoint, Ops& ops, const LoadOptions& options, Report& report) {
+  const Family& family = find_family(checkpoint.config().string("model_type"));
+  LoadedModel loaded;
+  const bool present = !checkpoint.head().tensors.empty();
+  const bool want_head = options.mtp != MtpMode::off && present;
+  FamilyResult result = family.load({checkpoint, ops, options.contract, want_head, report, loaded.storage});
+  loaded.model = std::move(result.model);
+
+  if (options.mtp == MtpMode::off) {
+    loaded.mtp_reason = "switched off";
+  } else if (!present) {
+    loaded.mtp_reason = "the checkpoint has no MTP head";
+    if (options.mtp == MtpMode::required) {
+      fail(ErrorCode::mtp_required,
+          "[load] {}: --mtp required, but no MTP tensors were found (mtp.*, mtp/weights.safetensors, "
+          "model-mtp.safetensors, mtp.safetensors, *.mtp.safetensors); use a checkpoint that kept its head, or --mtp "
+          "auto",
+          checkpoint.folder().string());
+    }
+    report.warn(
+        fmt::format("{}: no MTP head found; running plain autoregressive decoding", checkpoint.folder().string()));
+  } else if (!result.head_problem.empty()) {
+    loaded.mtp_reason = result.head_problem;
+    if (options.mtp == MtpMode::automatic) {
+      report.warn(
+          fmt::format("the MTP head cannot be used: {}; running plain autoregressive decoding", result.head_problem));
+    } else {
+      fail(options.mtp == MtpMode::required ? ErrorCode::mtp_required : ErrorCode::checkpoint,
+          "[load] the MTP head in {} cannot be used: {}; mend the file, or run with --mtp auto or --mtp off",
+          checkpoint.head().found_in, result.head_problem);
+    }
+  } else {
+    loaded.mtp_reason = "head found in " + checkpoint.head().found_in;
+  }
+  return loaded;
+}
+
+}  // namespace foresay

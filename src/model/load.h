@@ -1,0 +1,43 @@
+// model/load.h: checkpoint folder -> model, with the head as asked for.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/report.h"
+#include "checkpoint/checkpoint.h"
+#include "model/model.h"
+
+namespace foresay {
+
+/// What to do about the head. `on`: a head that is present but unusable is an error. `automatic`: it is a warning.
+/// `required`: any lack is an error (exit 5). `off`: the head is not looked at.
+enum class MtpMode { on, automatic, off, required };
+
+[[nodiscard]] std::string_view name_of(MtpMode mode);
+
+struct LoadOptions {
+  MtpMode mtp = MtpMode::on;
+  ContractOverrides contract;
+};
+
+/// How one matrix or group of matrices is stored, for inspect.
+struct StorageEntry {
+  std::string module;  ///< full path in the checkpoint
+  std::string format;  ///< "BF16", "affine 4 bits, group 64"
+};
+
+struct LoadedModel {
+  std::unique_ptr<Model> model;
+  std::string mtp_reason;             ///< why the head is there or not, in words
+  std::vector<StorageEntry> storage;  ///< every matrix, trunk first
+};
+
+/// Builds the model that config.json's model_type names. Every parameter has a stated source or the load fails; every
+/// decision goes into `report`. Throws ErrorCode::unsupported for an unknown architecture, ErrorCode::checkpoint for a
+/// damaged one, ErrorCode::mtp_required as LoadOptions says. `ops` must outlive the model.
+[[nodiscard]] LoadedModel load_model(
+    const Checkpoint& checkpoint, Ops& ops, const LoadOptions& options, Report& report);
+
+}  // namespace foresay

@@ -1,0 +1,99 @@
+// model/ops.h: the coarse operations that model families are written against, one implementation per lane.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/token.h"
+#include "checkpoint/quantisation.h"
+#include "model/cache/cache.h"
+#include "model/cache/paged_kv_cache.h"
+#include "model/cache/recurrent_cache.h"
+#include "model/tensor.h"
+
+namespace foresay {
+
+/// Consecutive rows of a pass that belong to one sequence, and that sequence's cache in the layer at hand. Row i of the
+/// slice has position cache->length() + i, taken before the operation appends.
+struct CacheSlice {
+  int first = 0, count = 0;
+  Cache* cache = nullptr;
+  bool provisional = false;  ///< drafted rows: the cache waits for keep()
+};
+
+/// Rotary embedding: pair j of the first 2 * inv_freq.size() dimensions turns by position * inv_freq[j].
+struct Rope {
+  std::vector<double> inv_freq;
+  float amplitude = 1.0f;  ///< multiplies cosine and sine (YaRN)
+};
+
+/// Softmax attention with per-head q/k norms, grouped KV heads and an optional sigmoid output gate.
+struct AttentionSpec {
+  int heads = 0, kv_heads = 0, head_dim = 0;
+  Rope rope;
+  float scale = 1.0f;
+  float norm_eps = 1e-6f;
+  Vector q_norm, k_norm;     ///< gains [head_dim]
+  bool output_gate = false;  ///< q rows hold [q_h | gate_h] per head, and the output is multiplied by sigmoid(gate)
+};
+
+/// GatedDeltaNet between its projections: convolution, gates, recurrence, gated norm.
+struct GatedDeltaSpec {
+  RecurrentShape shape;
+  float norm_eps = 1e-6f;
+  Vector conv;            ///< [C, K]
+  Vector a_log, dt_bias;  ///< [nv]
+  Vector norm;            ///< gain [Dv], stored as it is
+};
+
+/// A lane. Parameters are handed over once at load; every operation takes and gives handles. Rows are independent: a
+/// row's result never depends on which rows share the call (docs/numerics.md says on which lane that holds to the bit).
+/// Engine thread only.
+class Ops {
+ public:
+  virtual ~Ops() = default;
+  [[nodiscard]] virtual std::string describe() const = 0;  ///< "cpu, 2 threads, avx2"
+
+  // Parameters. A matrix stays where it is stored; the lane keeps its owner alive.
+  [[nodiscard]] virtual Matrix matrix(const StoredMatrix& stored) = 0;
+  [[nodiscard]] virtual Vector vector(std::vector<float> values) = 0;
+
+  // Caches.
+  [[nodiscard]] virtual std::unique_ptr<Cache> make_kv_cache(const KvShape& shape) = 0;
+  [[nodiscard]] virtual std::unique_ptr<Cache> make_recurrent_cache(const RecurrentShape& shape) = 0;
+
+  // Rows.
+  [[nodiscard]] virtual Tensor embed(const Matrix& table, std::span<const TokenId> ids) = 0;  // [R] -> [R, D]
+  [[nodiscard]] virtual Tensor select(const Tensor& x, std::span<const int> rows) = 0;        // [R, D] -> [n, D]
+  [[nodiscard]] virtual Tensor stack(std::span<const Tensor> parts) = 0;                      // rows one after another
+  [[nodiscard]] virtual Tensor concat(const Tensor& left, const Tensor& right) = 0;  // [R, A], [R, B] -> [R, A+B]
+  [[nodiscard]] virtual Tensor add(const Tensor& a, const Tensor& b) = 0;
+  [[nodiscard]] virtual Tensor rms_norm(const Tensor& x, const Vector& gain, float eps) = 0;
+  [[nodiscard]] virtual Tensor linear(const Tensor& x, const Matrix& w) = 0;      // [R, in] -> [R, out]
+  [[nodiscard]] virtual Tensor swiglu(const Tensor& gate, const Tensor& up) = 0;  // silu(gate) * up
+
+  /// Norms and rotates k, appends k and v of every row, then attends for the rows in `query_rows` (ascending rows of
+  /// the pass).
+  ///   q     [n, H * Dh], or [n, H * 2 Dh] with an output gate: one row per entry of query_rows
+  ///   k, v  [R, Hkv * Dh]
+  ///   ->    [n, H * Dh]
+  /// With no query rows only the cache is filled, and q is not read.
+  virtual Tensor attention(const AttentionSpec& spec, const Tensor& q, std::span<const int> query_rows, const Tensor& k,
+      const Tensor& v, std::span<const CacheSlice> slices) = 0;
+
+  ///   qkv [R, C] · z [R, nv * Dv] · b, a [R, nv]  ->  [R, nv * Dv]
+  [[nodiscard]] virtual Tensor gated_delta(const GatedDeltaSpec& spec, const Tensor& qkv, const Tensor& z,
+      const Tensor& b, const Tensor& a, std::span<const CacheSlice> slices) = 0;
+
+  // Host.
+  [[nodiscard]] virtual Tensor from_host(int rows, int width, std::span<const float> values) = 0;
+  /// The values, row-major [rows, width]. On a lazy lane this evaluates. Valid while `x` or a copy of it lives.
+  [[nodiscard]] virtual std::span<const float> read(const Tensor& x) = 0;
+};
+
+/// The CPU lane on our own kernels. threads = 0 uses every core that this process may use.
+[[nodiscard]] std::unique_ptr<Ops> make_cpu_ops(int threads = 0);
+
+}  // namespace foresay

@@ -1,0 +1,202 @@
+#include "model/ops_cpu/ops_cpu.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "base/cpu_features.h"
+#include "base/error.h"
+#include "kernels/row_ops.h"
+
+namespace foresay {
+namespace cpu {
+
+Builder::Builder(int rows, int width)
+    : rows_(rows), width_(static_cast<std::size_t>(width)), floats_(std::make_shared<Floats>()) {
+  floats_->values.resize(static_cast<std::size_t>(rows) * width_);
+}
+
+const float* data(const Tensor& x) {
+  return static_cast<const Floats&>(*x.storage).values.data();
+}
+const float* data(const Vector& v) {
+  return static_cast<const Floats&>(*v.storage).values.data();
+}
+
+void check(bool ok, const char* operation, const char* what) {
+  if (!ok) fail(ErrorCode::internal, "[{}] {}", operation, what);
+}
+
+}  // namespace cpu
+
+namespace {
+
+using cpu::Builder;
+using cpu::check;
+
+constexpr int kLinearGrain = 16;  // weight rows per part
+
+WeightType weight_type(DType type, const std::string& module) {
+  switch (type) {
+    case DType::f32:
+      return WeightType::f32;
+    case DType::f16:
+      return WeightType::f16;
+    case DType::bf16:
+      return WeightType::bf16;
+    default:
+      fail(ErrorCode::unsupported, "[load] {}: expected f32, f16 or bf16 values, found {}", module, name_of(type));
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<Ops> make_cpu_ops(int threads) {
+  return std::make_unique<CpuOps>(threads > 0 ? threads : available_cores());
+}
+
+CpuOps::CpuOps(int threads) : pool_(threads) {}
+
+std::string CpuOps::describe() const {
+  return fmt::format("cpu, {} thread{}, {}", pool_.threads(), pool_.threads() == 1 ? "" : "s", name_of(current_isa()));
+}
+
+Matrix CpuOps::matrix(const StoredMatrix& stored) {
+  auto weights = std::make_shared<cpu::Weights>();
+  weights->stored = stored;
+  WeightView& view = weights->view;
+  view.out = stored.out;
+  view.in = stored.in;
+  view.data = stored.weight.data;
+  if (stored.quant) {
+    if (stored.quant->mode != QuantMode::affine) {
+      fail(ErrorCode::unsupported, "[load] {}: the cpu lane runs affine quantisation, found {}", stored.module,
+          name_of(stored.quant->mode));
+    }
+    view.type = WeightType::affine;
+    view.bits = stored.quant->bits;
+    view.group = stored.quant->group;
+    view.scale_type = weight_type(stored.scales.dtype, stored.module + ".scales");
+    view.scales = stored.scales.data;
+    view.biases = stored.biases.data;
+  } else {
+    view.type = weight_type(stored.weight.dtype, stored.module);
+  }
+  return {stored.out, stored.in, std::move(weights)};
+}
+
+Vector CpuOps::vector(std::vector<float> values) {
+  auto floats = std::make_shared<cpu::Floats>();
+  floats->values = std::move(values);
+  const int size = static_cast<int>(floats->values.size());
+  return {size, std::move(floats)};
+}
+
+std::unique_ptr<Cache> CpuOps::make_kv_cache(const KvShape& shape) {
+  return std::make_unique<PagedKvCache>(shape);
+}
+std::unique_ptr<Cache> CpuOps::make_recurrent_cache(const RecurrentShape& shape) {
+  return std::make_unique<RecurrentCache>(shape);
+}
+
+Tensor CpuOps::embed(const Matrix& table, std::span<const TokenId> ids) {
+  const auto& view = static_cast<const cpu::Weights&>(*table.storage).view;
+  Builder out(static_cast<int>(ids.size()), table.in);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    check(ids[i] >= 0 && ids[i] < table.out, "embed", "token id outside the vocabulary");
+    unpack_row(view, ids[i], out.row(static_cast<int>(i)));
+  }
+  return std::move(out).done();
+}
+
+Tensor CpuOps::select(const Tensor& x, std::span<const int> rows) {
+  Builder out(static_cast<int>(rows.size()), x.width);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    check(rows[i] >= 0 && rows[i] < x.rows, "select", "row outside the tensor");
+    std::memcpy(out.row(static_cast<int>(i)), cpu::row(x, rows[i]), sizeof(float) * static_cast<std::size_t>(x.width));
+  }
+  return std::move(out).done();
+}
+
+Tensor CpuOps::stack(std::span<const Tensor> parts) {
+  int rows = 0;
+  for (const Tensor& part : parts) rows += part.rows;
+  Builder out(rows, parts.empty() ? 0 : parts.front().width);
+  int at = 0;
+  for (const Tensor& part : parts) {
+    check(part.width == parts.front().width, "stack", "widths differ");
+    if (part.rows > 0) {
+      std::memcpy(out.row(at), cpu::data(part),
+          sizeof(float) * static_cast<std::size_t>(part.rows) * static_cast<std::size_t>(part.width));
+    }
+    at += part.rows;
+  }
+  return std::move(out).done();
+}
+
+Tensor CpuOps::concat(const Tensor& left, const Tensor& right) {
+  check(left.rows == right.rows, "concat", "row counts differ");
+  Builder out(left.rows, left.width + right.width);
+  for (int r = 0; r < left.rows; ++r) {
+    std::copy_n(cpu::row(left, r), left.width, out.row(r));
+    std::copy_n(cpu::row(right, r), right.width, out.row(r) + left.width);
+  }
+  return std::move(out).done();
+}
+
+Tensor CpuOps::add(const Tensor& a, const Tensor& b) {
+  check(a.rows == b.rows && a.width == b.width, "add", "shapes differ");
+  Builder out(a.rows, a.width);
+  for (int r = 0; r < a.rows; ++r) {
+    const float *x = cpu::row(a, r), *y = cpu::row(b, r);
+    float* sum = out.row(r);
+    for (int i = 0; i < a.width; ++i) sum[i] = x[i] + y[i];
+  }
+  return std::move(out).done();
+}
+
+Tensor CpuOps::rms_norm(const Tensor& x, const Vector& gain, float eps) {
+  check(gain.size == x.width, "rms_norm", "gain and row differ in width");
+  Builder out(x.rows, x.width);
+  for (int r = 0; r < x.rows; ++r) rms_norm_row(cpu::row(x, r), cpu::data(gain), eps, x.width, out.row(r));
+  return std::move(out).done();
+}
+
+Tensor CpuOps::linear(const Tensor& x, const Matrix& w) {
+  check(w.in == x.width, "linear", "matrix and row differ in width");
+  const auto& view = static_cast<const cpu::Weights&>(*w.storage).view;
+  Builder out(x.rows, w.out);
+  if (x.rows == 0) return std::move(out).done();
+  pool_.parallel_for(w.out, kLinearGrain, [&](int first, int last) {
+    thread_local std::vector<float> scratch;
+    scratch.resize(static_cast<std::size_t>(w.in));
+    foresay::linear(cpu::data(x), x.rows, view, out.row(0), first, last, scratch.data());
+  });
+  return std::move(out).done();
+}
+
+Tensor CpuOps::swiglu(const Tensor& gate, const Tensor& up) {
+  check(gate.rows == up.rows && gate.width == up.width, "swiglu", "shapes differ");
+  Builder out(gate.rows, gate.width);
+  pool_.parallel_for(gate.rows, 1, [&](int first, int last) {
+    for (int r = first; r < last; ++r) {
+      const float *g = cpu::row(gate, r), *u = cpu::row(up, r);
+      float* y = out.row(r);
+      for (int i = 0; i < gate.width; ++i) y[i] = silu(g[i]) * u[i];
+    }
+  });
+  return std::move(out).done();
+}
+
+Tensor CpuOps::from_host(int rows, int width, std::span<const float> values) {
+  check(values.size() == static_cast<std::size_t>(rows) * static_cast<std::size_t>(width), "from_host",
+      "size and shape differ");
+  Builder out(rows, width);
+  std::copy(values.begin(), values.end(), out.row(0));
+  return std::move(out).done();
+}
+
+std::span<const float> CpuOps::read(const Tensor& x) {
+  return {cpu::data(x), static_cast<std::size_t>(x.rows) * static_cast<std::size_t>(x.width)};
+}
+
+}  // namespace foresay

@@ -1,0 +1,38 @@
+// model/registry.h: the table of model families.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "model/load.h"
+
+namespace foresay {
+
+/// What a family's loader is given. It fills `storage`, and `head_problem` when the head cannot be used.
+struct FamilyRequest {
+  const Checkpoint& checkpoint;
+  Ops& ops;
+  const ContractOverrides& overrides;
+  bool want_head;  ///< false: load the trunk alone
+  Report& report;
+  std::vector<StorageEntry>& storage;
+};
+
+struct FamilyResult {
+  std::unique_ptr<Model> model;
+  std::string head_problem;  ///< why a head that is present is not used; empty when all is well or there is none
+};
+
+struct Family {
+  std::string_view model_type;  ///< as in config.json
+  std::string_view family;
+  FamilyResult (*load)(const FamilyRequest& request);
+};
+
+/// One line per model_type. A new family is one file in families/ and one line here.
+[[nodiscard]] std::span<const Family> families();
+
+FamilyResult load_qwen3_5(const FamilyRequest& request);
+
+}  // namespace foresay

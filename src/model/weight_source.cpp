@@ -1,0 +1,114 @@
+#include "model/weight_source.h"
+
+#include <cmath>
+
+#include "base/error.h"
+
+namespace foresay {
+namespace {
+
+using Shape = std::vector<std::int64_t>;
+
+std::string describe(const QuantGeometry& geometry) {
+  return fmt::format("{} {} bits, group {}", name_of(geometry.mode), geometry.bits, geometry.group);
+}
+
+}  // namespace
+
+const TensorView* WeightSource::peek(const std::string& tensor) const {
+  const auto found = tensors_.find(tensor);
+  return found == tensors_.end() ? nullptr : &found->second;
+}
+
+TensorView WeightSource::take(const std::string& tensor, const std::string& expected_shape) {
+  auto node = tensors_.extract(tensor);
+  if (node.empty()) {
+    fail(ErrorCode::checkpoint, "[load] {} tensor {} {} is missing: no file of the checkpoint holds it", part_, tensor,
+        expected_shape);
+  }
+  return std::move(node.mapped());
+}
+
+void WeightSource::wrong_shape(const TensorView& view, const std::string& expected) const {
+  fail(ErrorCode::checkpoint, "[load] {} in {}: expected {}, found {} {}", view.name, view.file, expected,
+      name_of(view.dtype), describe_shape(view.shape));
+}
+
+Matrix WeightSource::matrix(const std::string& module, int out, int in) {
+  StoredMatrix stored;
+  stored.out = out;
+  stored.in = in;
+  const std::string expected = describe_shape({out, in});
+  stored.weight = take(module + ".weight", expected);
+  stored.module = stored.weight.name;
+  if (stored.module.ends_with(".weight")) stored.module.resize(stored.module.size() - 7);
+
+  if (!has(module + ".scales")) {
+    if (!is_float(stored.weight.dtype)) {
+      wrong_shape(stored.weight,
+          fmt::format("a float matrix {}, or packed words with {}.scales beside them", expected, stored.module));
+    }
+    if (stored.weight.shape != Shape{out, in}) wrong_shape(stored.weight, expected);
+    storage_.push_back({stored.module, std::string(name_of(stored.weight.dtype))});
+    return ops_.matrix(stored);
+  }
+
+  stored.scales = take(module + ".scales", "");
+  const QuantGeometry geometry = infer_geometry(stored.module, stored.weight, stored.scales, in);
+  const Shape words = {out, static_cast<std::int64_t>(in) * geometry.bits / 32}, groups = {out, in / geometry.group};
+  if (stored.weight.shape != words)
+    wrong_shape(stored.weight, fmt::format("U32 {} ({} of {})", describe_shape(words), describe(geometry), expected));
+  if (stored.scales.shape != groups) wrong_shape(stored.scales, describe_shape(groups));
+  if (geometry.mode == QuantMode::affine) {
+    stored.biases = take(module + ".biases", describe_shape(groups));
+    if (stored.biases.shape != groups || stored.biases.dtype != stored.scales.dtype) {
+      wrong_shape(
+          stored.biases, fmt::format("{} {}, as the scales", name_of(stored.scales.dtype), describe_shape(groups)));
+    }
+  }
+  const auto declared = declared_geometry(config_, stored.module);
+  if (declared && *declared != geometry) {
+    report_.warn(fmt::format("{}: config.json declares {}, the tensors are {}; going by the tensors", stored.module,
+        describe(*declared), describe(geometry)));
+  }
+  stored.quant = geometry;
+  storage_.push_back({stored.module, describe(geometry)});
+  return ops_.matrix(stored);
+}
+
+std::vector<float> WeightSource::values(const std::string& tensor, int size) {
+  const TensorView view = take(tensor, fmt::format("[{}]", size));
+  if (view.elements() != size) wrong_shape(view, fmt::format("{} values", size));
+  std::vector<float> values = view.to_float();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!std::isfinite(values[i])) {
+      fail(ErrorCode::checkpoint, "[load] {} in {}: value {} is {}; the checkpoint is damaged", view.name, view.file, i,
+          values[i]);
+    }
+  }
+  return values;
+}
+
+Vector WeightSource::gain(const std::string& tensor, int size, bool zero_centred) {
+  const TensorView* view = peek(tensor);
+  if (view != nullptr && view->shape != Shape{size}) wrong_shape(*view, fmt::format("[{}]", size));
+  std::vector<float> gain = values(tensor, size);
+  if (zero_centred) {
+    for (float& g : gain) g += 1.0f;
+  }
+  return ops_.vector(std::move(gain));
+}
+
+void WeightSource::expect_all_taken() const {
+  if (tensors_.empty()) return;
+  std::string names;
+  int shown = 0;
+  for (const auto& [name, view] : tensors_) {
+    if (++shown > 8) break;
+    names += fmt::format("{}{} {} ({})", names.empty() ? "" : ", ", view.name, describe_shape(view.shape), view.file);
+  }
+  fail(ErrorCode::checkpoint, "[load] {} {} tensor{} that this architecture does not have: {}{}; is model_type right?",
+      tensors_.size(), part_, tensors_.size() == 1 ? "" : "s", names, tensors_.size() > 8 ? ", ..." : "");
+}
+
+}  // namespace foresay

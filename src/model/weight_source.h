@@ -1,0 +1,62 @@
+// model/weight_source.h: named parameters of one part of a model, each taken exactly once.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/report.h"
+#include "checkpoint/config.h"
+#include "checkpoint/quantisation.h"
+#include "checkpoint/tensor_view.h"
+#include "model/load.h"
+#include "model/ops.h"
+
+namespace foresay {
+
+/// Hands tensors to a family by internal name, checks their shapes, and keeps account: what was asked for and missing,
+/// what is left over. A name is the module's path inside the part ("layers.0.mlp.gate_proj").
+class WeightSource {
+ public:
+  /// part: for messages, "trunk" or "head".
+  WeightSource(std::string part, std::map<std::string, TensorView> tensors, const Config& config, Ops& ops,
+      Report& report, std::vector<StorageEntry>& storage)
+      : part_(std::move(part)),
+        tensors_(std::move(tensors)),
+        config_(config),
+        ops_(ops),
+        report_(report),
+        storage_(storage) {}
+
+  [[nodiscard]] bool has(const std::string& tensor) const { return tensors_.contains(tensor); }
+  [[nodiscard]] const TensorView* peek(const std::string& tensor) const;  ///< without taking it; null when absent
+
+  /// `module`.weight [out, in], with .scales and .biases when quantised; the geometry comes from the shapes.
+  [[nodiscard]] Matrix matrix(const std::string& module, int out, int in);
+
+  /// A whole tensor of `size` floats, as float32. Non-finite values are an error.
+  [[nodiscard]] std::vector<float> values(const std::string& tensor, int size);
+
+  /// A norm's gain [size]: `tensor` plus 1 when stored zero-centred.
+  [[nodiscard]] Vector gain(const std::string& tensor, int size, bool zero_centred);
+
+  /// Takes a tensor out of the account without using it.
+  void discard(const std::string& tensor) { tensors_.erase(tensor); }
+
+  /// Throws ErrorCode::checkpoint naming tensors that nothing took.
+  void expect_all_taken() const;
+
+ private:
+  TensorView take(const std::string& tensor, const std::string& expected_shape);
+  [[noreturn]] void wrong_shape(const TensorView& view, const std::string& expected) const;
+
+  std::string part_;
+  std::map<std::string, TensorView> tensors_;
+  const Config& config_;
+  Ops& ops_;
+  Report& report_;
+  std::vector<StorageEntry>& storage_;
+};
+
+}  // namespace foresay

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Installs what the build needs on Debian or Ubuntu, and nothing that is already there. Run by `make`; safe to run again.
+set -euo pipefail
+
+packages=(g++ make cmake ninja-build nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev)
+export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
+command -v cargo >/dev/null || packages+=(cargo-web rustc-web)
+
+missing=()
+if command -v dpkg-query >/dev/null; then
+  for package in "${packages[@]}"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)" = installed ] || missing+=("$package")
+  done
+elif ! command -v cmake >/dev/null; then
+  echo "setup: this is not a Debian system; install: ${packages[*]}" >&2
+  exit 1
+fi
+if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+
+echo "setup: installing ${missing[*]}" >&2
+as_root=()
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || { echo "setup: not root and no sudo; install these packages by hand: ${missing[*]}" >&2; exit 1; }
+  as_root=(sudo)
+fi
+"${as_root[@]}" apt-get update -qq
+"${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
