@@ -11,7 +11,7 @@ namespace {
 std::vector<Isa> detect() {
   std::vector<Isa> found = {Isa::reference};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c")) found.push_back(Isa::avx2);
+  if (__builtin_cpu_supports("avx2")) found.push_back(Isa::avx2);
 #endif
   return found;
 }

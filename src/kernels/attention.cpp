@@ -16,8 +16,9 @@ void attend(const float* q, std::span<const KvBlock> blocks, int key_dim, int va
   float total = 0;
   for (const KvBlock& block : blocks) {
     float block_highest = highest;
+    dot_rows(block.keys, block.count, q, key_dim, scratch);
     for (int i = 0; i < block.count; ++i) {
-      scratch[i] = dot(q, block.keys + static_cast<std::ptrdiff_t>(i) * key_dim, key_dim) * scale;
+      scratch[i] *= scale;
       block_highest = std::max(block_highest, scratch[i]);
     }
     const float shrink = std::exp(highest - block_highest);  // 0 for the first block

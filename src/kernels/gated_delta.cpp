@@ -1,5 +1,6 @@
 #include "kernels/gated_delta.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -9,9 +10,11 @@
 namespace foresay {
 namespace {
 
+constexpr int kRows = 8;  // state rows [kRows, Dk] worked on together: they stay in the nearest cache
+
 // Decay and write are two separate roundings in both callers; a fused form would change the bits of replayed rows.
-void decay_row(float* row, int n, float decay) {
-  for (int i = 0; i < n; ++i) row[i] *= decay;
+void decay_rows(float* rows, int n, float decay) {
+  for (int i = 0; i < n; ++i) rows[i] *= decay;
 }
 
 void write_row(float* row, int n, float delta, const float* k) {
@@ -22,19 +25,24 @@ void write_row(float* row, int n, float delta, const float* k) {
 
 void gated_delta_step(float* state, int value_dim, int key_dim, float decay, float beta, const float* q, const float* k,
     const float* v, float* delta, float* y) {
-  for (int i = 0; i < value_dim; ++i) {
-    float* row = state + static_cast<std::ptrdiff_t>(i) * key_dim;
-    decay_row(row, key_dim, decay);
-    delta[i] = beta * (v[i] - dot(row, k, key_dim));
-    write_row(row, key_dim, delta[i], k);
-    y[i] = dot(row, q, key_dim);
+  float read[kRows];
+  for (int first = 0; first < value_dim; first += kRows) {
+    const int count = std::min(kRows, value_dim - first);
+    float* rows = state + static_cast<std::ptrdiff_t>(first) * key_dim;
+    decay_rows(rows, count * key_dim, decay);
+    dot_rows(rows, count, k, key_dim, read);
+    for (int i = 0; i < count; ++i) {
+      delta[first + i] = beta * (v[first + i] - read[i]);
+      write_row(rows + static_cast<std::ptrdiff_t>(i) * key_dim, key_dim, delta[first + i], k);
+    }
+    dot_rows(rows, count, q, key_dim, y + first);
   }
 }
 
 void gated_delta_advance(float* state, int value_dim, int key_dim, float decay, const float* delta, const float* k) {
   for (int i = 0; i < value_dim; ++i) {
     float* row = state + static_cast<std::ptrdiff_t>(i) * key_dim;
-    decay_row(row, key_dim, decay);
+    decay_rows(row, key_dim, decay);
     write_row(row, key_dim, delta[i], k);
   }
 }
@@ -59,7 +67,7 @@ void causal_conv_silu(const float* window, const float* u, int rows, int channel
 void slide_window(float* window, const float* rows, int count, int channels, int kernel) {
   const int past = kernel - 1;
   const std::size_t row = static_cast<std::size_t>(channels);
-  if (count == 0) return;
+  if (count == 0 || past == 0) return;
   const int from_rows = count < past ? count : past;
   const int stay = past - from_rows;
   if (stay > 0)

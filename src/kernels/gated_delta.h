@@ -3,7 +3,7 @@
 
 namespace foresay {
 
-/// One token through the recurrence, state [Dv, Dk] updated in place (specs/qwen3_5 2.4):
+/// One token through the recurrence, state [Dv, Dk] updated in place (docs/families/qwen3_5.md):
 /// decay, read, write, output: S *= g; d = beta * (v - S k); S += d k^T; y = S q.
 ///   q, k   [Dk]  normalised;  v [Dv]
 ///   delta  [Dv]  receives d
