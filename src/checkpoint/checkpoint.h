@@ -12,24 +12,25 @@
 
 namespace foresay {
 
-/// The MTP tensors of a folder, names relative to the head ("fc.weight"), and where they were found.
+/// The MTP tensors of a folder, names relative to the head ("fc.weight"), and where they were found. A head of which
+/// `problem` speaks is there but cannot be used; its tensors may be missing.
 struct HeadTensors {
   std::map<std::string, TensorView> tensors;
   std::string found_in;          ///< "mtp/weights.safetensors", "model.safetensors"; empty when there are none
   bool in_trunk_shards = false;  ///< stored among the trunk's own shards
   std::map<std::string, std::string> metadata;  ///< of the side file
   Config manifest;                              ///< manifest.json beside a side file; empty object when there is none
+  std::string problem;  ///< why the file in found_in, or its manifest, cannot be read; empty when all is well
 };
 
-/// A checkpoint folder in Hugging Face or MLX layout. Opening maps files and reads headers;
-/// weights are read only where a file misaligns them (safetensors.h).
+/// A checkpoint folder in Hugging Face or MLX layout. Opening maps files and reads headers, never weights.
 class Checkpoint {
  public:
   /// Reads config.json, the index and the shard headers. The union of index and headers counts: names the index omits
-  /// are used with a warning (B40); a file that is no shard of a complete index is ignored with a note (B43); an index
-  /// that names a missing shard, or tensors that its shard lacks, is an error that names both (B44). Tensors of the
+  /// are used with a warning; a file that is no shard of a complete index is ignored with a note; an index
+  /// that names a missing shard, or tensors that its shard lacks, is an error that names both. Tensors of the
   /// vision tower are dropped. Throws ErrorCode::usage when the folder does not exist, ErrorCode::checkpoint for
-  /// everything inside it.
+  /// everything inside it but a damaged side file of the head: the trunk runs without it (HeadTensors::problem).
   [[nodiscard]] static Checkpoint open(const std::filesystem::path& folder, Report& report);
 
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }

@@ -8,8 +8,8 @@
 
 namespace foresay {
 
-/// The first value that is NaN or infinite in any float tensor, trunk then head: "model.layers.3.mlp.up_proj.weight in FILE: value 17 is
-/// nan". Empty when all are finite. Cost: reads the whole checkpoint; meant for explaining a failure.
+/// The first value that is NaN or infinite in any float tensor, trunk then head: "model.layers.3.mlp.up_proj.weight in
+/// FILE: value 17 is nan". Empty when all are finite. Cost: reads the whole checkpoint; meant for explaining a failure.
 [[nodiscard]] std::optional<std::string> find_non_finite(const Checkpoint& checkpoint);
 
 }  // namespace foresay

@@ -54,12 +54,13 @@ bool lies_among_trunk(const TrunkTensors& trunk) {
 struct Source {
   std::map<std::string, TensorView> tensors;
   std::map<std::string, std::string> metadata;
+  std::string problem;  ///< why it cannot be read
 };
 
 /// A side file holds nothing but the head, so its names may lack the prefix.
 Source read_side_file(const fs::path& path) {
   const auto file = SafetensorsFile::open(path);
-  Source source{.tensors = {}, .metadata = file.metadata()};
+  Source source{.tensors = {}, .metadata = file.metadata(), .problem = {}};
   for (const auto& [name, view] : file.tensors()) {
     const auto relative = head_relative_name(name);
     const auto [other, is_new] = source.tensors.emplace(relative.empty() ? name : relative, view);
@@ -70,6 +71,18 @@ Source read_side_file(const fs::path& path) {
     }
   }
   return source;
+}
+
+/// What `read` throws about a damaged file, in words; empty when it succeeds. A lack of memory is no damage.
+template <typename Read>
+std::string problem_of(Read read) {
+  try {
+    read();
+    return {};
+  } catch (const Error& error) {
+    if (error.code() != ErrorCode::checkpoint) throw;
+    return error.what();
+  }
 }
 
 /// True when every tensor of a file carries a head prefix. A stray that cannot be read is no head.
@@ -116,32 +129,37 @@ HeadTensors find_head(const fs::path& folder, const std::vector<std::string>& si
   HeadTensors head;
   std::vector<std::string> unused;  // other places that hold a head too
   const auto offer = [&](const std::string& name, Source source) {
-    if (source.tensors.empty()) return;
-    if (!head.tensors.empty()) {
-      unused.push_back(name);
+    if (source.tensors.empty() && source.problem.empty()) return;
+    if (!head.found_in.empty()) {
+      unused.push_back(source.problem.empty() ? name : name + " (unreadable)");
       return;
     }
     head.tensors = std::move(source.tensors);
     head.metadata = std::move(source.metadata);
+    head.problem = std::move(source.problem);
     head.found_in = name;
   };
-  for (const auto& name : side_files) offer(name, read_side_file(folder / name));
+  for (const auto& name : side_files) {
+    Source source;
+    source.problem = problem_of([&] { source = read_side_file(folder / name); });
+    offer(name, std::move(source));
+  }
   if (!head.tensors.empty()) {
     const auto manifest = (folder / head.found_in).parent_path() / "manifest.json";
-    if (fs::exists(manifest)) head.manifest = Config::read(manifest);
+    if (fs::exists(manifest)) head.problem = problem_of([&] { head.manifest = Config::read(manifest); });
   }
-  head.in_trunk_shards = head.tensors.empty() && lies_among_trunk(trunk);
-  offer(trunk.head_file, {.tensors = std::move(trunk.head), .metadata = trunk.metadata});
-  for (auto stray = strays.begin(); head.tensors.empty() && stray != strays.end(); ++stray) {
+  head.in_trunk_shards = head.found_in.empty() && lies_among_trunk(trunk);
+  offer(trunk.head_file, {.tensors = std::move(trunk.head), .metadata = trunk.metadata, .problem = {}});
+  for (auto stray = strays.begin(); head.found_in.empty() && stray != strays.end(); ++stray) {
     if (!stray->starts_with("model") || !holds_only_a_head(folder / *stray)) continue;
     offer(*stray, read_side_file(folder / *stray));
     strays.erase(stray);
     break;
   }
   if (!unused.empty()) {
-    report.warn(
-        fmt::format("[checkpoint] several files hold an MTP head: {} is used, {} ignored; remove those you do not want",
-            head.found_in, list_names(unused)));
+    report.warn(fmt::format(
+        "[checkpoint] several files hold an MTP head: {} comes first, {} ignored; remove those you do not want",
+        head.found_in, list_names(unused)));
   }
   return head;
 }

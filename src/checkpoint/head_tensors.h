@@ -18,7 +18,8 @@ namespace foresay {
     const std::filesystem::path& folder, const Config& config, Report& report);
 
 /// Takes the head from the first place that has tensors: side files in order, then the trunk's shards, then stray
-/// model*.safetensors that hold nothing but a head. Warns when several places do.
+/// model*.safetensors that hold nothing but a head. Warns when several places do. A side file that cannot be read
+/// counts as such a place: its damage becomes HeadTensors::problem rather than a search for another head in its stead.
 [[nodiscard]] HeadTensors find_head(const std::filesystem::path& folder, const std::vector<std::string>& side_files,
     TrunkTensors& trunk, std::vector<std::string>& strays, Report& report);
 

@@ -131,6 +131,10 @@ QuantGeometry infer_geometry(const std::string& module, const TensorView& weight
   return geometry;  // not reached: refuse throws
 }
 
+void refuse_vendor_formats(const Config& top) {
+  (void)find_declaration(top);
+}
+
 std::optional<QuantGeometry> declared_geometry(const Config& top, const std::string& module) {
   const auto declaration = find_declaration(top);
   if (!declaration) return std::nullopt;

@@ -30,9 +30,13 @@ struct StoredMatrix {
 };
 
 /// Geometry from shapes: bits = words per row * 32 / in, group = in / scales per row; floating scales mean affine,
-/// uint8 scales one of the fp modes (specs: MLX packing). Throws ErrorCode::checkpoint when the shapes fit no format.
+/// uint8 scales one of the fp modes (docs/checkpoints.md). Throws ErrorCode::checkpoint when the shapes fit no format.
 [[nodiscard]] QuantGeometry infer_geometry(
     const std::string& module, const TensorView& weight, const TensorView& scales, int in);
+
+/// Throws ErrorCode::unsupported by name when config.json declares a vendor's format (quant_method fp8, awq, gptq, ...)
+/// and no MLX quantisation beside it.
+void refuse_vendor_formats(const Config& top);
 
 /// What config.json declares for a module: the per-module entry, else the global values; empty for `false` or none.
 /// `quantization` wins over `quantization_config`. Vendor formats (quant_method fp8, awq, gptq, ...) throw

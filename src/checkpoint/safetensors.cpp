@@ -4,7 +4,6 @@
 #include <bit>
 #include <cstring>
 #include <limits>
-#include <new>
 
 #include "base/error.h"
 #include "checkpoint/json_text.h"
@@ -172,19 +171,6 @@ class HeaderReader {
   std::size_t data_offset_ = 0;
 };
 
-bool is_aligned(const TensorView& view) {
-  return reinterpret_cast<std::uintptr_t>(view.data) % size_of(view.dtype) == 0;
-}
-
-/// Moves the view onto a copy of its own.
-void copy_aligned(TensorView& view) {
-  constexpr std::align_val_t kAlignment{64};
-  auto* const copy = static_cast<std::byte*>(::operator new(view.bytes, kAlignment));
-  view.owner = std::shared_ptr<const void>(copy, [](std::byte* bytes) { ::operator delete(bytes, kAlignment); });
-  std::memcpy(copy, view.data, view.bytes);
-  view.data = copy;
-}
-
 }  // namespace
 
 SafetensorsFile SafetensorsFile::open(
@@ -206,7 +192,6 @@ SafetensorsFile SafetensorsFile::open(
         .owner = mapped};
     // An empty tensor may claim any offset: it gets the start of the data, which is always inside the mapping.
     view.data = mapped->data() + reader.data_offset() + (view.bytes == 0 ? 0 : entry.begin);
-    if (!is_aligned(view)) copy_aligned(view);
     file.tensors_.emplace(std::move(entry.name), std::move(view));
   }
   return file;

@@ -18,8 +18,8 @@ class SafetensorsFile {
   /// Maps the file and checks its header: length within the file, valid JSON, known dtypes, shapes that agree with the
   /// offsets, offsets inside the file and without overlap. Throws ErrorCode::checkpoint naming the file and the tensor.
   /// `wanted`, when given, chooses tensors by name; the others are checked too but only listed in left_out().
-  /// Cost: reads the header. Wanted tensors that are misaligned for their dtype are copied to memory here; MLX does not
-  /// pad its headers, so that may be every tensor of a file.
+  /// Cost: reads the header. Tensors stay where they lie, which may be misaligned for their dtype: MLX does not pad its
+  /// headers, so that is often every tensor of a file.
   [[nodiscard]] static SafetensorsFile open(
       const std::filesystem::path& path, const std::function<bool(const std::string&)>& wanted = nullptr);
 

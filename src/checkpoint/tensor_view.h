@@ -21,13 +21,13 @@ enum class DType { f64, f32, f16, bf16, i64, i32, u32, i16, u16, i8, u8, boolean
   return type == DType::f64 || type == DType::f32 || type == DType::f16 || type == DType::bf16;
 }
 
-/// A view of one tensor. `owner` keeps the bytes alive (a mapped file, or a copy where the file was misaligned).
+/// A view of one tensor. `owner` keeps the bytes alive (a mapped file).
 struct TensorView {
   std::string name;  ///< as in the file
   std::string file;  ///< path of that file, for messages
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
-  const std::byte* data = nullptr;  ///< row-major, aligned to the element size
+  const std::byte* data = nullptr;  ///< row-major, at any address: read elements with memcpy, not through a cast
   std::size_t bytes = 0;
   std::shared_ptr<const void> owner;
 

@@ -124,12 +124,78 @@ TEST_F(CheckpointFolder, AStrayModelFileThatHoldsNothingButAHeadIsUsedWhenThereI
   EXPECT_EQ(count(report_.notes(), "ignored"), 0);
 }
 
-TEST_F(CheckpointFolder, ADamagedSideFileIsRefused) {
+// ---- damage: the trunk runs without its head, so opening succeeds and says what is wrong
+
+TEST_F(CheckpointFolder, AnIntactHeadHasNoProblem) {
+  for (const bool head : {true, false}) {
+    auto options = tiny();
+    options.head = head;
+    write_tiny(folder_, options);
+    EXPECT_EQ(open().head().problem, "");
+  }
+}
+
+TEST_P(HeadPlaces, ADamagedSideFileIsAProblemOfTheHeadAlone) {
+  auto options = tiny();
+  options.head_file = GetParam();
+  write_tiny(folder_, options);
+  const auto whole = read_text(folder_ / options.head_file);
+  const std::vector<std::pair<std::string, std::string>> damages = {
+      {whole.substr(0, whole.size() - 10), "10 bytes are missing"}, {whole.substr(0, 5), "at least 8 bytes"},
+      {"", "empty file"}, {whole.substr(0, 8) + "}" + whole.substr(9), "valid JSON"}};
+  for (const auto& [bytes, message] : damages) {
+    write_text(folder_ / options.head_file, bytes);
+    const auto checkpoint = open();
+    EXPECT_TRUE(checkpoint.head().tensors.empty());
+    EXPECT_EQ(checkpoint.head().found_in, GetParam());
+    EXPECT_FALSE(checkpoint.head().in_trunk_shards);
+    EXPECT_NE(checkpoint.head().problem.find(GetParam()), std::string::npos) << checkpoint.head().problem;
+    EXPECT_NE(checkpoint.head().problem.find(message), std::string::npos) << checkpoint.head().problem;
+    EXPECT_EQ(checkpoint.trunk().size(), 25u);
+  }
+}
+
+TEST_F(CheckpointFolder, AManifestThatCannotBeReadIsAProblemOfTheHead) {
   auto options = tiny();
   options.head_file = "mtp/weights.safetensors";
   write_tiny(folder_, options);
-  fs::resize_file(folder_ / options.head_file, fs::file_size(folder_ / options.head_file) - 10);
-  expect_refused(ErrorCode::checkpoint, {"mtp/weights.safetensors", "10 bytes are missing"});
+  const auto manifest = folder_ / "mtp" / "manifest.json";
+  for (const std::string text : {"{", "[]", "not json", ""}) {
+    write_text(manifest, text);
+    const auto checkpoint = open();
+    EXPECT_EQ(checkpoint.head().tensors.size(), kHeadTensors);
+    EXPECT_NE(checkpoint.head().problem.find(manifest.string()), std::string::npos) << checkpoint.head().problem;
+  }
+  fs::remove(manifest);
+  EXPECT_EQ(open().head().problem, "");
+}
+
+TEST_F(CheckpointFolder, ADamagedFirstPlaceIsNotReplacedByAnotherHead) {
+  write_tiny(folder_, tiny());  // an intact head in model.safetensors
+  write_text(folder_ / "mtp.safetensors", "x");
+  auto checkpoint = open();
+  EXPECT_EQ(checkpoint.head().found_in, "mtp.safetensors");
+  EXPECT_NE(checkpoint.head().problem, "");
+  EXPECT_TRUE(checkpoint.head().tensors.empty());
+  EXPECT_EQ(count(report_.warnings(), "mtp.safetensors comes first, model.safetensors ignored"), 1);
+}
+
+TEST_F(CheckpointFolder, ADamagedLaterPlaceIsOnlyMentioned) {
+  auto options = tiny();
+  options.head_file = "mtp/weights.safetensors";
+  write_tiny(folder_, options);
+  write_text(folder_ / "model-mtp.safetensors", "x");
+  const auto checkpoint = open();
+  EXPECT_EQ(checkpoint.head().found_in, "mtp/weights.safetensors");
+  EXPECT_EQ(checkpoint.head().problem, "");
+  EXPECT_EQ(checkpoint.head().tensors.size(), kHeadTensors);
+  EXPECT_EQ(count(report_.warnings(), "model-mtp.safetensors (unreadable) ignored"), 1);
+}
+
+TEST_F(CheckpointFolder, DamageAmongTheTrunksOwnShardsIsRefused) {
+  write_tiny(folder_, tiny());
+  fs::resize_file(folder_ / "model.safetensors", fs::file_size(folder_ / "model.safetensors") - 10);
+  expect_refused(ErrorCode::checkpoint, {"model.safetensors", "10 bytes are missing"});
 }
 
 }  // namespace
