@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "checkpoint/quantisation.h"
 #include "model/registry.h"
 
 namespace foresay {
@@ -36,11 +37,14 @@ std::string_view name_of(MtpMode mode) {
 
 LoadedModel load_model(const Checkpoint& checkpoint, Ops& ops, const LoadOptions& options, Report& report) {
   const Family& family = find_family(checkpoint.config().string("model_type"));
+  refuse_vendor_formats(checkpoint.config());
   LoadedModel loaded;
-  const bool present = !checkpoint.head().tensors.empty();
-  const bool want_head = options.mtp != MtpMode::off && present;
+  const HeadTensors& head = checkpoint.head();
+  const bool present = !head.tensors.empty() || !head.problem.empty();
+  const bool want_head = options.mtp != MtpMode::off && present && head.problem.empty();
   FamilyResult result = family.load({checkpoint, ops, options.contract, want_head, report, loaded.storage});
   loaded.model = std::move(result.model);
+  const std::string& problem = head.problem.empty() ? result.head_problem : head.problem;
 
   if (options.mtp == MtpMode::off) {
     loaded.mtp_reason = "switched off";
@@ -49,24 +53,24 @@ LoadedModel load_model(const Checkpoint& checkpoint, Ops& ops, const LoadOptions
     if (options.mtp == MtpMode::required) {
       fail(ErrorCode::mtp_required,
           "[load] {}: --mtp required, but no MTP tensors were found (mtp.*, mtp/weights.safetensors, "
-          "model-mtp.safetensors, mtp.safetensors, *.mtp.safetensors); use a checkpoint that kept its head, or --mtp "
+          "mtp.safetensors, model-mtp.safetensors, model-mtp-head.safetensors, *.mtp.safetensors); use a checkpoint "
+          "that kept its head, or --mtp "
           "auto",
           checkpoint.folder().string());
     }
     report.warn(
         fmt::format("{}: no MTP head found; running plain autoregressive decoding", checkpoint.folder().string()));
-  } else if (!result.head_problem.empty()) {
-    loaded.mtp_reason = result.head_problem;
+  } else if (!problem.empty()) {
+    loaded.mtp_reason = problem;
     if (options.mtp == MtpMode::automatic) {
-      report.warn(
-          fmt::format("the MTP head cannot be used: {}; running plain autoregressive decoding", result.head_problem));
+      report.warn(fmt::format("the MTP head cannot be used: {}; running plain autoregressive decoding", problem));
     } else {
       fail(options.mtp == MtpMode::required ? ErrorCode::mtp_required : ErrorCode::checkpoint,
           "[load] the MTP head in {} cannot be used: {}; mend the file, or run with --mtp auto or --mtp off",
-          checkpoint.head().found_in, result.head_problem);
+          head.found_in, problem);
     }
   } else {
-    loaded.mtp_reason = "head found in " + checkpoint.head().found_in;
+    loaded.mtp_reason = "head found in " + head.found_in;
   }
   return loaded;
 }

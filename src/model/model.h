@@ -19,9 +19,10 @@ struct ModelInfo {
   std::string family;      ///< row of the family table: "qwen3_5"
   std::string model_type;  ///< as config.json says
   int layers = 0, hidden = 0, vocab = 0;
-  int context = 0;      ///< most positions of one sequence, prompt and answer together
-  int head_layers = 0;  ///< MTP layers that were loaded; 0 without a head
-  int max_depth = 0;    ///< deepest draft the head can make; 0 without a head
+  int context = 0;                     ///< most positions of one sequence, prompt and answer together
+  std::vector<std::string> turn_ends;  ///< tokens that end a turn in this family, whatever the config files say
+  int head_layers = 0;                 ///< MTP layers that were loaded; 0 without a head
+  int max_depth = 0;                   ///< deepest draft the head can make; 0 without a head
 };
 
 /// Rows of one sequence in a pass: consecutive, in order of position, starting at the caches' length.

@@ -9,8 +9,7 @@
 #include "base/token.h"
 #include "checkpoint/quantisation.h"
 #include "model/cache/cache.h"
-#include "model/cache/paged_kv_cache.h"
-#include "model/cache/recurrent_cache.h"
+#include "model/cache/shapes.h"
 #include "model/tensor.h"
 
 namespace foresay {

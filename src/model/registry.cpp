@@ -1,5 +1,7 @@
 #include "model/registry.h"
 
+#include "base/error.h"
+
 namespace foresay {
 
 std::span<const Family> families() {
@@ -8,6 +10,19 @@ std::span<const Family> families() {
       {"qwen3_5_text", "qwen3_5", load_qwen3_5},
   };
   return kFamilies;
+}
+
+std::string try_head(const FamilyRequest& request, const std::function<void()>& attach) {
+  const std::size_t before = request.storage.size();
+  try {
+    attach();
+    return {};
+  } catch (const Error& error) {
+    request.storage.resize(before);
+    std::string problem = error.what();
+    if (problem.starts_with("[load] ")) problem.erase(0, 7);  // the caller says where
+    return problem;
+  }
 }
 
 }  // namespace foresay

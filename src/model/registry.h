@@ -1,8 +1,10 @@
 // model/registry.h: the table of model families.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "model/load.h"
@@ -32,6 +34,10 @@ struct Family {
 
 /// One line per model_type. A new family is one file in families/ and one line here.
 [[nodiscard]] std::span<const Family> families();
+
+/// Runs `attach`, which loads a head. A failure leaves the trunk runnable: it is returned in words, and what the
+/// attempt put into request.storage is taken back.
+[[nodiscard]] std::string try_head(const FamilyRequest& request, const std::function<void()>& attach);
 
 FamilyResult load_qwen3_5(const FamilyRequest& request);
 

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <numeric>
+#include <vector>
 
 namespace foresay {
 
@@ -27,5 +29,12 @@ struct Vector {
   int size = 0;
   std::shared_ptr<const Storage> storage;
 };
+
+/// Row numbers first, first + 1, ..., first + count - 1.
+[[nodiscard]] inline std::vector<int> row_range(int first, int count) {
+  std::vector<int> rows(static_cast<std::size_t>(count));
+  std::iota(rows.begin(), rows.end(), first);
+  return rows;
+}
 
 }  // namespace foresay

@@ -21,6 +21,10 @@ class Cache {
 
   [[nodiscard]] virtual int length() const = 0;  ///< rows held, provisional ones included
 
+  /// Whether keep(n) or truncate(new_length) would be exact; they throw where not.
+  [[nodiscard]] virtual bool can_keep(int n) const = 0;
+  [[nodiscard]] virtual bool can_truncate(int new_length) const = 0;
+
   /// Keeps the first n rows of the last append and drops the rest. 0 <= n <= rows appended.
   /// Recurrent caches can only drop rows that were appended as provisional.
   virtual void keep(int n) = 0;
@@ -43,12 +47,10 @@ class CacheSet {
   [[nodiscard]] int length() const { return layers_.empty() ? 0 : layers_.front()->length(); }
   [[nodiscard]] Cache& layer(int index) { return *layers_.at(static_cast<std::size_t>(index)); }
 
-  void keep(int n) {
-    for (auto& layer : layers_) layer->keep(n);
-  }
-  void truncate(int new_length) {
-    for (auto& layer : layers_) layer->truncate(new_length);
-  }
+  /// As Cache, over all layers: either every layer moves or none does.
+  void keep(int n);
+  void truncate(int new_length);
+
   using Snapshot = std::vector<std::shared_ptr<const CacheSnapshot>>;
   [[nodiscard]] Snapshot snapshot() {
     Snapshot all;

@@ -36,13 +36,13 @@ int PagedKvCache::append(int count, bool provisional) {
 }
 
 void PagedKvCache::keep(int n) {
-  if (n < 0 || n > appended_) fail(ErrorCode::internal, "[kv cache] keep({}) of {} appended rows", n, appended_);
+  if (!can_keep(n)) fail(ErrorCode::internal, "[kv cache] keep({}) of {} appended rows", n, appended_);
   provisional_ = false;
   truncate(length_ - appended_ + n);
 }
 
 void PagedKvCache::truncate(int new_length) {
-  if (new_length < 0 || new_length > length_) {
+  if (!can_truncate(new_length)) {
     fail(ErrorCode::internal, "[kv cache] truncate({}) of {} rows", new_length, length_);
   }
   length_ = new_length;

@@ -5,12 +5,9 @@
 #include <vector>
 
 #include "model/cache/cache.h"
+#include "model/cache/shapes.h"
 
 namespace foresay {
-
-struct KvShape {
-  int kv_heads = 0, key_dim = 0, value_dim = 0;
-};
 
 /// Reference-counted pages aligned to absolute positions. A page is also the block of the attention reduction, so the
 /// order of sums never depends on depth, chunk or batch. Undo is a length. A snapshot shares pages; whoever appends to
@@ -35,6 +32,8 @@ class PagedKvCache final : public Cache {
   [[nodiscard]] const KvShape& shape() const { return shape_; }
 
   [[nodiscard]] int length() const override { return length_; }
+  [[nodiscard]] bool can_keep(int n) const override { return n >= 0 && n <= appended_; }
+  [[nodiscard]] bool can_truncate(int new_length) const override { return new_length >= 0 && new_length <= length_; }
   void keep(int n) override;
   void truncate(int new_length) override;
   [[nodiscard]] std::shared_ptr<const CacheSnapshot> snapshot() override;

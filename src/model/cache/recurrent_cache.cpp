@@ -25,10 +25,9 @@ RecurrentCache::RecurrentCache(RecurrentShape shape)
       state_(product(shape.value_heads, shape.value_dim, shape.key_dim)) {}
 
 void RecurrentCache::keep(int n) {
-  if (n < 0 || n > appended_) fail(ErrorCode::internal, "[recurrent cache] keep({}) of {} appended rows", n, appended_);
-  if (!provisional_ && n != appended_) {
-    fail(ErrorCode::internal, "[recurrent cache] keep({}) of {} rows that have already advanced the state", n,
-        appended_);
+  if (!can_keep(n)) {
+    fail(ErrorCode::internal, "[recurrent cache] keep({}) of {} appended rows{}", n, appended_,
+        provisional_ ? "" : " that have already advanced the state");
   }
   length_ -= appended_ - n;
   if (provisional_) kept_ = n;
@@ -37,7 +36,7 @@ void RecurrentCache::keep(int n) {
 }
 
 void RecurrentCache::truncate(int new_length) {
-  if (new_length != length_ || provisional_) {
+  if (!can_truncate(new_length)) {
     fail(ErrorCode::internal, "[recurrent cache] truncate({}) of {} rows: a recurrent state cannot go back", new_length,
         length_);
   }

@@ -5,13 +5,9 @@
 #include <vector>
 
 #include "model/cache/cache.h"
+#include "model/cache/shapes.h"
 
 namespace foresay {
-
-struct RecurrentShape {
-  int conv_channels = 0, conv_kernel = 0;  ///< C, K
-  int key_heads = 0, value_heads = 0, key_dim = 0, value_dim = 0;
-};
 
 /// Convolution window and recurrent state. Prompt rows advance both at once. Provisional rows do not: what they would
 /// change is kept on a tape (convolution row, k, d, g); keep(n) marks n of them, and the next pass advances the state
@@ -31,6 +27,10 @@ class RecurrentCache final : public Cache {
   explicit RecurrentCache(RecurrentShape shape);
 
   [[nodiscard]] int length() const override { return length_; }
+  [[nodiscard]] bool can_keep(int n) const override {
+    return n >= 0 && n <= appended_ && (provisional_ || n == appended_);
+  }
+  [[nodiscard]] bool can_truncate(int new_length) const override { return new_length == length_ && !provisional_; }
   void keep(int n) override;
   void truncate(int new_length) override;
   [[nodiscard]] std::shared_ptr<const CacheSnapshot> snapshot() override;

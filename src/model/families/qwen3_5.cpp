@@ -1,10 +1,9 @@
 // The qwen3_5 family (Qwen3.5, 3.6, 3.8 dense): gated attention and GatedDeltaNet layers, one MTP layer that is reused
 // at every draft step. Mathematics and tensor names: docs/families/qwen3_5.md.
 #include "model/families/qwen3_5_config.h"
+#include "model/families/qwen3_5_norms.h"
 
-#include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "base/error.h"
 #include "model/layers/layers.h"
@@ -44,7 +43,7 @@ class Qwen35 final : public Model {
   [[nodiscard]] HeadForward draft(const HeadPass& pass) const override;
 
   void load_trunk(WeightSource& source, bool zero_centred);
-  void load_head(WeightSource& source, bool zero_centred);
+  void load_head(WeightSource& source, bool zero_centred);  ///< all or nothing
 
   ModelInfo info_;
   Contract contract_;
@@ -137,7 +136,7 @@ void Qwen35::require_head() const {
 }
 
 Forward Qwen35::forward(const Pass& pass) const {
-  const std::vector<int> rows = all_rows(static_cast<int>(pass.tokens.size()));
+  const std::vector<int> rows = row_range(0, static_cast<int>(pass.tokens.size()));
   Tensor x = ops_.embed(embedding_, pass.tokens);  // [R, D]
   for (int i = 0; i < config_.layers; ++i) {
     const Layer& layer = layers_[static_cast<std::size_t>(i)];
@@ -193,89 +192,6 @@ std::map<std::string, TensorView> internal_names(const Checkpoint& checkpoint) {
   return named;
 }
 
-/// Raw or MLX, decided once for the whole trunk and never from the presence of a head (specs/qwen3_5 2.2).
-Decided<NormEncoding> decide_trunk_norms(const Checkpoint& checkpoint, const Qwen35Config& config, Report& report) {
-  bool raw_prefix = false, mlx_prefix = false, scales = false;
-  std::optional<bool> conv_raw;
-  std::string conv_name;
-  for (const auto& [name, view] : checkpoint.trunk()) {
-    raw_prefix |= name.starts_with("model.language_model.");
-    mlx_prefix |= name.starts_with("language_model.");
-    scales |= name.ends_with(".scales");
-    if (!name.ends_with(".linear_attn.conv1d.weight") || view.shape.size() != 3) continue;
-    const bool raw = view.shape[2] != 1;
-    if (conv_raw && *conv_raw != raw)
-      fail(ErrorCode::checkpoint, "[load] {} and {} are in different layouts", conv_name, name);
-    conv_raw = raw;
-    conv_name = fmt::format("{} is {}", name, describe_shape(view.shape));
-  }
-  const auto format = checkpoint.trunk_metadata().find("format");
-  const bool mlx_format = format != checkpoint.trunk_metadata().end() && format->second == "mlx";
-  const bool looks_mlx = mlx_prefix || scales || mlx_format;
-  if (conv_raw) {
-    if (config.recurrent.conv_kernel == 1)
-      fail(ErrorCode::unsupported, "[load] a convolution of one tap hides the layout");
-    if (*conv_raw == looks_mlx || (!*conv_raw && raw_prefix)) {
-      report.warn(fmt::format("the convolution says {} layout, but names or metadata look {}; going by the convolution",
-          *conv_raw ? "Hugging Face" : "MLX", looks_mlx ? "MLX" : "Hugging Face"));
-    }
-    return {*conv_raw ? NormEncoding::zero_centred : NormEncoding::absolute, conv_name};
-  }
-  return {looks_mlx ? NormEncoding::absolute : NormEncoding::zero_centred,
-      looks_mlx ? "MLX names, scales or metadata" : "Hugging Face names"};
-}
-
-double mean(const TensorView& view) {
-  const std::vector<float> values = view.to_float();
-  return std::accumulate(values.begin(), values.end(), 0.0) /
-         static_cast<double>(std::max<std::size_t>(1, values.size()));
-}
-
-/// One decision for all seven norms of the head (specs/qwen3_5 4.5). A rule per tensor would leave q_norm, k_norm and
-/// norm unshifted.
-Decided<NormEncoding> decide_head_norms(const Checkpoint& checkpoint, const Qwen35Config& config,
-    const WeightSource& head, const ContractOverrides& overrides, NormEncoding trunk) {
-  if (overrides.head_norms) return {*overrides.head_norms, "asked for"};
-  const Config& manifest = checkpoint.head().manifest;
-  if (manifest.json().value("artifact_schema_version", nlohmann::json()) == 1 &&
-      manifest.json().value("rmsnorm_weight_format", nlohmann::json()) == "mlx_gamma") {
-    return {NormEncoding::absolute, "manifest.json: rmsnorm_weight_format is mlx_gamma"};
-  }
-  if (config.head_norms) return *config.head_norms;
-  if (checkpoint.head().in_trunk_shards && trunk == NormEncoding::zero_centred) {
-    return {NormEncoding::zero_centred, "stored in the shards of a Hugging Face trunk"};
-  }
-  std::optional<double> highest_qk, lowest_input;
-  for (const char* name : {"layers.0.self_attn.q_norm.weight", "layers.0.self_attn.k_norm.weight"}) {
-    if (const TensorView* view = head.peek(name)) highest_qk = std::max(highest_qk.value_or(-1e9), mean(*view));
-  }
-  for (const char* name : {"layers.0.input_layernorm.weight", "layers.0.post_attention_layernorm.weight",
-           "pre_fc_norm_hidden.weight", "pre_fc_norm_embedding.weight"}) {
-    if (const TensorView* view = head.peek(name)) lowest_input = std::min(lowest_input.value_or(1e9), mean(*view));
-  }
-  const bool shift = highest_qk && lowest_input && *highest_qk < 1.25 && *lowest_input < 0.5;
-  return {shift ? NormEncoding::zero_centred : NormEncoding::absolute,
-      fmt::format(
-          "means: highest of q/k norms {:.2f} (zero-centred below 1.25), lowest of the input norms {:.2f} (below 0.5)",
-          highest_qk.value_or(0), lowest_input.value_or(0))};
-}
-
-void check_head(const Checkpoint& checkpoint, const Qwen35Config& config, NormEncoding encoding) {
-  if (config.head_layers > 1) {
-    fail(ErrorCode::unsupported, "config.json declares {} MTP layers; checkpoints of this family have one",
-        config.head_layers);
-  }
-  for (const auto& [name, view] : checkpoint.head().tensors) {
-    if (!name.ends_with("norm.weight") && !name.ends_with("layernorm.weight") && !name.starts_with("pre_fc_norm"))
-      continue;
-    const double gain = mean(view) + (encoding == NormEncoding::zero_centred ? 1.0 : 0.0);
-    if (!(std::abs(gain) > 0.05)) {
-      fail(ErrorCode::checkpoint, "{} in {} has a mean gain of {:.3f}; a norm near zero silences the head", view.name,
-          view.file, gain);
-    }
-  }
-}
-
 Contract resolve_contract(const Qwen35Config& config, const ContractOverrides& overrides) {
   Contract contract;
   contract.base_hidden =
@@ -288,11 +204,29 @@ Contract resolve_contract(const Qwen35Config& config, const ContractOverrides& o
   return contract;
 }
 
+/// Attaches the head. Throws where it cannot be used; the model is then still a whole trunk.
+void attach_head(const FamilyRequest& request, const Qwen35Config& config, Qwen35& model) {
+  const Checkpoint& checkpoint = request.checkpoint;
+  const auto declared = read_head_config(checkpoint, config);
+  if (config.head_layers == 0) request.report.note("config.json names no MTP layer, but the files hold one; using it");
+  WeightSource source(
+      "head", checkpoint.head().tensors, checkpoint.config(), request.ops, request.report, request.storage);
+  const auto norms =
+      decide_head_norms(checkpoint, declared, source, request.overrides, model.contract_.trunk_norms.value);
+  check_head_gains(checkpoint, norms.value);
+  model.load_head(source, norms.value == NormEncoding::zero_centred);
+  source.expect_all_taken();
+  model.contract_.head_norms = norms;
+  model.info_.head_layers = 1;
+  model.info_.max_depth = kMaxDepth;
+  request.report.note(fmt::format("head norms are {}: {}", name_of(norms.value), norms.source));
+}
+
 }  // namespace
 
 FamilyResult load_qwen3_5(const FamilyRequest& request) {
   const Checkpoint& checkpoint = request.checkpoint;
-  Qwen35Config config = Qwen35Config::read(checkpoint, request.report);
+  const Qwen35Config config = Qwen35Config::read(checkpoint, request.report);
   WeightSource trunk(
       "trunk", internal_names(checkpoint), checkpoint.config(), request.ops, request.report, request.storage);
   if (config.tied && trunk.has("lm_head.weight")) {
@@ -305,35 +239,21 @@ FamilyResult load_qwen3_5(const FamilyRequest& request) {
   }
 
   auto model = std::make_unique<Qwen35>(request.ops, config);
+  model->info_ = {.family = "qwen3_5",
+      .model_type = checkpoint.config().string("model_type"),
+      .layers = config.layers,
+      .hidden = config.hidden,
+      .vocab = config.vocab,
+      .context = config.context,
+      .turn_ends = {"<|im_end|>", "<|endoftext|>"}};
   model->contract_ = resolve_contract(config, request.overrides);
-  model->contract_.trunk_norms = decide_trunk_norms(checkpoint, config, request.report);
-  const NormEncoding trunk_norms = model->contract_.trunk_norms.value;
-  request.report.note(fmt::format("trunk norms are {}: {}", name_of(trunk_norms), model->contract_.trunk_norms.source));
-  model->load_trunk(trunk, trunk_norms == NormEncoding::zero_centred);
+  const auto norms = model->contract_.trunk_norms = decide_trunk_norms(checkpoint, request.report);
+  request.report.note(fmt::format("trunk norms are {}: {}", name_of(norms.value), norms.source));
+  model->load_trunk(trunk, norms.value == NormEncoding::zero_centred);
   trunk.expect_all_taken();
 
   FamilyResult result;
-  int head_layers = 0;
-  if (request.want_head) {
-    try {
-      if (config.head_layers == 0)
-        request.report.note("config.json names no MTP layer, but the files hold one; using it");
-      WeightSource head(
-          "head", checkpoint.head().tensors, checkpoint.config(), request.ops, request.report, request.storage);
-      model->contract_.head_norms = decide_head_norms(checkpoint, config, head, request.overrides, trunk_norms);
-      const NormEncoding head_norms = model->contract_.head_norms.value;
-      request.report.note(
-          fmt::format("head norms are {}: {}", name_of(head_norms), model->contract_.head_norms.source));
-      check_head(checkpoint, config, head_norms);
-      model->load_head(head, head_norms == NormEncoding::zero_centred);
-      head.expect_all_taken();
-      head_layers = 1;
-    } catch (const Error& error) {  // the trunk can still run; the caller decides (MtpMode)
-      result.head_problem = error.what();
-    }
-  }
-  model->info_ = {"qwen3_5", checkpoint.config().string("model_type"), config.layers, config.hidden, config.vocab,
-      config.context, head_layers, head_layers > 0 ? kMaxDepth : 0};
+  if (request.want_head) result.head_problem = try_head(request, [&] { attach_head(request, config, *model); });
   result.model = std::move(model);
   return result;
 }

@@ -107,8 +107,8 @@ std::optional<Decided<NormEncoding>> read_norm_encoding(const Config& top) {
     if (value == "delta" || value == "delta_plus_one" || value == "mlx_delta")
       return {NormEncoding::zero_centred, where};
     if (value == "absolute" || value == "gamma" || value == "mlx_gamma") return {NormEncoding::absolute, where};
-    fail(ErrorCode::checkpoint,
-        "[load] {} is \"{}\"; expected delta, delta_plus_one, mlx_delta, absolute, gamma or mlx_gamma", where, value);
+    fail(ErrorCode::checkpoint, "{} is \"{}\"; expected delta, delta_plus_one, mlx_delta, absolute, gamma or mlx_gamma",
+        where, value);
   };
   for (const char* key : {"mtplx_mtp_norm_encoding", "mtp_norm_encoding"}) {
     if (const auto value = top.maybe_string(key)) return decide(*value, fmt::format("{}: {}", top.where(), key));
@@ -173,13 +173,11 @@ Qwen35Config Qwen35Config::read(const Checkpoint& checkpoint, Report& report) {
   const std::string gate = text.maybe_string("output_gate_type").value_or("silu");
   refuse_unless(gate == "silu" || gate == "swish", "output_gate_type must be silu or swish");
   refuse_unless(text.maybe_string("hidden_act").value_or("silu") == "silu", "hidden_act must be silu");
-  refuse_unless(!text.maybe_boolean("mtp_use_dedicated_embeddings").value_or(false),
-      "mtp_use_dedicated_embeddings is true; no released checkpoint has them");
 
   const auto inner = text.maybe_boolean("tie_word_embeddings"), outer = top.maybe_boolean("tie_word_embeddings");
   c.tied = inner.value_or(outer.value_or(false));
   if (inner && outer && *inner != *outer) {
-    // The levels differ: believe the files (specs/qwen3_5 8.7).
+    // The levels differ: believe the files.
     const auto& trunk = checkpoint.trunk();
     c.tied = std::none_of(
         trunk.begin(), trunk.end(), [](const auto& entry) { return entry.first.ends_with("lm_head.weight"); });
@@ -188,8 +186,20 @@ Qwen35Config Qwen35Config::read(const Checkpoint& checkpoint, Report& report) {
   }
   c.head_layers = read_head_layers(text, top);
   c.hidden_state_mode = read_hidden_mode(text, top, report);
-  c.head_norms = read_norm_encoding(top);
   return c;
+}
+
+std::optional<Decided<NormEncoding>> read_head_config(const Checkpoint& checkpoint, const Qwen35Config& config) {
+  const Config& text = checkpoint.text_config();
+  if (config.head_layers > 1) {
+    fail(ErrorCode::unsupported, "{} declares {} MTP layers; checkpoints of this family have one", text.where(),
+        config.head_layers);
+  }
+  if (text.maybe_boolean("mtp_use_dedicated_embeddings").value_or(false)) {
+    fail(ErrorCode::unsupported, "{}: mtp_use_dedicated_embeddings is true; no released checkpoint has them",
+        text.where());
+  }
+  return read_norm_encoding(checkpoint.config());
 }
 
 }  // namespace foresay

@@ -1,4 +1,4 @@
-// model/families/qwen3_5_config.h: the config keys of the qwen3_5 family, checked (specs/qwen3_5 1.2).
+// model/families/qwen3_5_config.h: the config keys of the qwen3_5 family, checked (docs/families/qwen3_5.md).
 #pragma once
 
 #include <optional>
@@ -22,12 +22,16 @@ struct Qwen35Config {
   bool tied = false;
   int head_layers = 0;                                    ///< declared MTP layers
   std::optional<Decided<HiddenState>> hidden_state_mode;  ///< mtp_hidden_state_mode, where given
-  std::optional<Decided<NormEncoding>> head_norms;        ///< a declared norm encoding of the head, where given
 
   /// Throws ErrorCode::checkpoint for missing, impossible or contradictory values, ErrorCode::unsupported for variants
   /// that no released dense checkpoint has (attn_output_gate false, dedicated MTP embeddings, several MTP layers,
   /// experts).
   static Qwen35Config read(const Checkpoint& checkpoint, Report& report);
 };
+
+/// What config.json says about the head alone: the declared encoding of its norms, where there is one. Throws
+/// ErrorCode::unsupported for several MTP layers or dedicated embeddings: faults of the head, not of the trunk.
+[[nodiscard]] std::optional<Decided<NormEncoding>> read_head_config(
+    const Checkpoint& checkpoint, const Qwen35Config& config);
 
 }  // namespace foresay

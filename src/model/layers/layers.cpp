@@ -1,16 +1,8 @@
 #include "model/layers/layers.h"
 
-#include <numeric>
-
 #include "base/error.h"
 
 namespace foresay {
-
-std::vector<int> all_rows(int n) {
-  std::vector<int> rows(static_cast<std::size_t>(n));
-  std::iota(rows.begin(), rows.end(), 0);
-  return rows;
-}
 
 GatedMlp GatedMlp::load(WeightSource& source, const std::string& prefix, int hidden, int width) {
   return {source.matrix(prefix + "gate_proj", width, hidden), source.matrix(prefix + "up_proj", width, hidden),
@@ -58,6 +50,14 @@ GatedDeltaNet GatedDeltaNet::load(WeightSource& source, const std::string& prefi
   net.spec.shape = shape;
   net.spec.norm_eps = norm_eps;
   // [C, 1, K] (Hugging Face) and [C, K, 1] (MLX) are the same bytes: the tap order does not change.
+  if (const TensorView* conv = source.peek(prefix + "conv1d.weight")) {
+    const std::vector<std::int64_t> hf = {shape.conv_channels, 1, shape.conv_kernel},
+                                    mlx = {shape.conv_channels, shape.conv_kernel, 1};
+    if (conv->shape != hf && conv->shape != mlx) {
+      fail(ErrorCode::checkpoint, "[load] {} in {}: expected {} or {}, found {}", conv->name, conv->file,
+          describe_shape(hf), describe_shape(mlx), describe_shape(conv->shape));
+    }
+  }
   net.spec.conv = ops.vector(source.values(prefix + "conv1d.weight", shape.conv_channels * shape.conv_kernel));
   net.spec.a_log = ops.vector(source.values(prefix + "A_log", shape.value_heads));
   net.spec.dt_bias = ops.vector(source.values(prefix + "dt_bias", shape.value_heads));

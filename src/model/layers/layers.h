@@ -43,7 +43,4 @@ struct GatedDeltaNet {
       Ops& ops, const Tensor& x, std::span<const CacheSlice> slices) const;  // [R, D] -> [R, D]
 };
 
-/// 0, 1, ..., n - 1: every row.
-[[nodiscard]] std::vector<int> all_rows(int n);
-
 }  // namespace foresay

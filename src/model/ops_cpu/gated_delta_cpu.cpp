@@ -9,7 +9,7 @@
 namespace foresay {
 namespace {
 
-constexpr float kL2Eps = 1e-6f;  // fixed, on the sum of squares; not rms_norm_eps (specs/qwen3_5 2.4)
+constexpr float kL2Eps = 1e-6f;  // fixed, on the sum of squares; not rms_norm_eps (docs/families/qwen3_5.md)
 constexpr int kConvGrain = 64;   // channels per part
 
 std::size_t product(int a, int b) {

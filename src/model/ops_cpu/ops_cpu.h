@@ -5,6 +5,8 @@
 
 #include "base/thread_pool.h"
 #include "kernels/linear.h"
+#include "model/cache/paged_kv_cache.h"
+#include "model/cache/recurrent_cache.h"
 #include "model/ops.h"
 
 namespace foresay {
