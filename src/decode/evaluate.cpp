@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "model/layers/layers.h"
 
 namespace foresay {
 namespace {
@@ -64,7 +63,7 @@ Evaluation evaluate(const Model& model, std::span<const TokenId> ids, int depth,
     Pass pass;
     pass.tokens.assign(ids.begin() + first, ids.begin() + first + count);
     pass.slices = {{0, count, caches.get(), false}};
-    pass.logit_rows = all_rows(count);
+    pass.logit_rows = row_range(0, count);
     const Forward forward = model.forward(pass);
     append(out.logits, ops.read(forward.logits));
     append(out.hidden_pre_norm, ops.read(forward.pre_norm));

@@ -20,6 +20,7 @@ void prefill(const Model& model, Drafter* drafter, Sequence& sequence, int chunk
     pass.slices = {{0, count, sequence.caches.get(), false}};
     if (first + count == length) pass.logit_rows = {count - 1};  // the last chunk draws the first token
     const Forward forward = model.forward(pass);
+    sequence.stats.prompt_tokens += count;
     if (sequence.draft_state) drafter->observe(sequence, model.head_input(forward));
     if (!pass.logit_rows.empty()) {
       const auto verdict = decide(sequence, {}, model.ops().read(forward.logits));

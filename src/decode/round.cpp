@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "decode/verify.h"
-#include "model/layers/layers.h"
 
 namespace foresay {
 namespace {
@@ -29,9 +28,7 @@ void commit(const Model& model, Drafter* drafter, Sequence& sequence, const Draf
   const int emitted = sequence.emit(candidates);  // cut at the first stop
   sequence.caches->keep(emitted);
   if (!sequence.draft_state || sequence.finish != Finish::running) return;
-  std::vector<int> rows = all_rows(emitted);
-  for (int& row : rows) row += first_row;
-  drafter->observe(sequence, model.ops().select(hidden, rows));
+  drafter->observe(sequence, model.ops().select(hidden, row_range(first_row, emitted)));
 }
 
 }  // namespace
@@ -63,11 +60,7 @@ void round(const Model& model, Drafter* drafter, std::span<Sequence* const> sequ
     const std::size_t drafted = blocks[i].tokens.size(), first = static_cast<std::size_t>(verification.first_row[i]);
     const int known = static_cast<int>(sequence.tokens.size());
     const auto verdict = decide(sequence, blocks[i], logits.subspan(first * vocab, (drafted + 1) * vocab));
-    if (!verdict) {  // not finite: the sequence is over, its state is not to be used again
-      sequence.caches.reset();
-      sequence.draft_state.reset();
-      continue;
-    }
+    if (!verdict) continue;  // the sequence has failed
     count(sequence.stats, drafted, verdict->accepted);
     if (sequence.on_round) sequence.on_round({known, blocks[i].tokens, verdict->accepted});
     commit(model, drafter, sequence, blocks[i], *verdict, hidden, verification.first_row[i]);

@@ -1,4 +1,4 @@
-// decode/round.h: one round of the loop: draft, verify, accept, commit, emit (docs/architecture.md).
+// decode/round.h: one round of the loop: draft, verify, accept, emit, commit (docs/architecture.md).
 #pragma once
 
 #include <span>

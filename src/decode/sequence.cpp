@@ -40,7 +40,6 @@ Sequence::Sequence(
         prompt_length, context_);
   }
   caches = model.make_caches();
-  stats.prompt_tokens = prompt_length;
 }
 
 int Sequence::remaining() const {
@@ -63,6 +62,13 @@ int Sequence::emit(std::span<const TokenId> candidates) {
     }
   }
   return emitted;
+}
+
+void Sequence::fail_with(std::string why) {
+  finish = Finish::error;
+  problem = std::move(why);
+  caches.reset();
+  draft_state.reset();
 }
 
 Purpose draft_purpose(const SamplingOptions& sampling) {

@@ -65,6 +65,8 @@ struct Sequence {
   [[nodiscard]] int remaining() const;
   /// Appends tokens in order until one ends the sequence; returns how many were appended.
   int emit(std::span<const TokenId> candidates);
+  /// Ends the sequence with Finish::error and drops its state, which is not to be trusted any more.
+  void fail_with(std::string why);
 
  private:
   int context_;

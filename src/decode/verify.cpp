@@ -16,7 +16,7 @@ Verification verify(const Model& model, std::span<Sequence* const> sequences, st
     // Without drafts the one row is certain, and its state advances at once.
     pass.slices.push_back({first, count, sequences[i]->caches.get(), /*provisional=*/!draft.empty()});
   }
-  for (int row = 0; row < static_cast<int>(pass.tokens.size()); ++row) pass.logit_rows.push_back(row);
+  pass.logit_rows = row_range(0, static_cast<int>(pass.tokens.size()));
   result.forward = model.forward(pass);
   return result;
 }
@@ -26,22 +26,23 @@ std::optional<Verdict> decide(Sequence& sequence, const DraftBlock& block, std::
   const std::size_t vocab = logits.size() / (block.tokens.size() + 1);
   const auto index = static_cast<std::uint32_t>(sequence.generated());
 
-  bool finite = true;
+  std::string problem;
   const TargetRows target(block.tokens.size() + 1, [&](std::size_t row) {
     const auto values = logits.subspan(row * vocab, vocab);
-    const int bad = first_not_finite(values);
-    if (bad >= 0 && finite) {
-      finite = false;
-      sequence.finish = Finish::error;
-      sequence.problem = fmt::format("the target's logits at generated token {} are not finite (id {}: {})",
-          index + row, bad, values[static_cast<std::size_t>(bad)]);
+    const int bad = first_not_finite(values, sampling.vocab_limit);
+    if (bad >= 0 && problem.empty()) {
+      problem = fmt::format("the target's logits at generated token {} are not finite (id {}: {})", index + row, bad,
+          values[static_cast<std::size_t>(bad)]);
     }
-    return finite ? shape(values, sampling) : Distribution{{0}, {1.0}};
+    return problem.empty() ? shape(values, sampling) : Distribution{{0}, {1.0}};
   });
   const bool coupled = sampling.greedy() || sampling.effective_acceptance() == Acceptance::coupled;
   const Verdict verdict = coupled ? accept_coupled(block.tokens, target, index, *sequence.chance)
                                   : accept_ratio(block.tokens, block.q, target, index, *sequence.chance);
-  if (!finite) return std::nullopt;
+  if (!problem.empty()) {
+    sequence.fail_with(std::move(problem));
+    return std::nullopt;
+  }
   return verdict;
 }
 

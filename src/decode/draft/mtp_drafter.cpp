@@ -32,7 +32,7 @@ void add_pairs(
 /// Draws the next draft token of a block from one row of head logits. False when the row is not finite: the block ends
 /// there, and a broken head costs speed, never the answer.
 bool draw(Sequence& sequence, DraftBlock& block, std::span<const float> logits) {
-  if (first_not_finite(logits) >= 0) return false;
+  if (first_not_finite(logits, sequence.options.sampling.vocab_limit) >= 0) return false;
   const auto index = static_cast<std::uint32_t>(sequence.generated() + static_cast<int>(block.tokens.size()));
   block.q.push_back(shape(logits, sequence.options.sampling));
   block.tokens.push_back(sequence.chance->draw(block.q.back(), index, draft_purpose(sequence.options.sampling)));
@@ -56,11 +56,9 @@ void MtpDrafter::observe(Sequence& sequence, const Tensor& hidden) {
   // All but the newest pair become history; the newest may wait for its token.
   Ops& ops = model_.ops();
   const Tensor all = ops.stack(state.pending);
-  std::vector<int> old(static_cast<std::size_t>(all.rows - 1));
-  for (int i = 0; i + 1 < all.rows; ++i) old[static_cast<std::size_t>(i)] = i;
   HeadPass pass;
   std::vector<Tensor> rows;
-  add_pairs(pass, rows, sequence, state, ops.select(all, old));
+  add_pairs(pass, rows, sequence, state, ops.select(all, row_range(0, all.rows - 1)));
   pass.hidden = rows.front();
   (void)model_.draft(pass);  // no output rows: fills the cache alone
   state.pending = {ops.select(all, std::vector<int>{all.rows - 1})};

@@ -185,12 +185,16 @@ TokenId argmax(std::span<const float> logits, TokenId vocab_limit) {
   return peak(logits, vocab_limit).id;
 }
 
-int first_not_finite(std::span<const float> logits) {
+int first_not_finite(std::span<const float> logits, TokenId vocab_limit) {
+  const auto row = allowed(logits, vocab_limit);
   bool bad = false;
-  (void)highest(logits, bad);
-  if (!bad) return -1;
-  return static_cast<int>(
-      std::ranges::find_if_not(logits, [](float logit) { return logit < kInfinity; }) - logits.begin());
+  const float best = highest(row, bad);
+  (void)highest(logits.subspan(row.size()), bad);
+  if (bad) {
+    const auto first = std::ranges::find_if_not(logits, [](float logit) { return logit < kInfinity; });
+    return static_cast<int>(first - logits.begin());
+  }
+  return best == -kInfinity ? 0 : -1;
 }
 
 Distribution shape(std::span<const float> logits, const SamplingOptions& options) {

@@ -1,6 +1,7 @@
 // decode/sample/distribution.h: a next-token distribution after every transform.
 #pragma once
 
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -22,8 +23,10 @@ struct Distribution {
 /// The highest logit below vocab_limit, lowest id among equals. Throws ErrorCode::internal on a non-finite logit.
 [[nodiscard]] TokenId argmax(std::span<const float> logits, TokenId vocab_limit);
 
-/// Id of the first logit that is NaN or +inf, -1 when there is none. -inf is a masked id.
-[[nodiscard]] int first_not_finite(std::span<const float> logits);
+/// -1 when a token can be drawn from the row. Else the id of the first logit that is NaN or +inf, or 0 when every id
+/// below vocab_limit is masked (-inf).
+[[nodiscard]] int first_not_finite(
+    std::span<const float> logits, TokenId vocab_limit = std::numeric_limits<TokenId>::max());
 
 /// Applies the transforms of `options` to one row of logits [V].
 /// Greedy gives all mass to argmax. Throws ErrorCode::internal when a logit is not finite (-inf is allowed: a masked

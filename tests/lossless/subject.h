@@ -1,0 +1,254 @@
+// lossless/subject.h: the models that the suite runs, their prompts and samplers, and what plain decoding makes of
+// them.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "checkpoint/checkpoint.h"
+#include "decode/draft/mtp_drafter.h"
+#include "decode/evaluate.h"
+#include "decode/generate.h"
+#include "fixtures/drafters.h"
+#include "fixtures/scripted_model.h"
+#include "fixtures/temp_dir.h"
+#include "fixtures/tiny_checkpoint.h"
+#include "model/load.h"
+
+namespace foresay {
+
+/// A model on a lane of its own.
+struct Loaded {
+  Loaded(const std::filesystem::path& folder, int threads, MtpMode mtp = MtpMode::on) : ops(make_cpu_ops(threads)) {
+    Report report;
+    const Checkpoint checkpoint = Checkpoint::open(folder, report);
+    LoadOptions options;
+    options.mtp = mtp;
+    model = load_model(checkpoint, *ops, options, report).model;
+  }
+
+  std::unique_ptr<Ops> ops;
+  std::unique_ptr<Model> model;
+};
+
+/// Pages of the caches hold 64 positions: prompts end before, on and behind their borders, and answers cross them.
+inline constexpr int kPromptLengths[] = {1, 5, 63, 64, 65, 130};
+
+/// One checkpoint of the suite.
+class Subject {
+ public:
+  Subject(std::string name, std::filesystem::path folder) : name_(std::move(name)), folder_(std::move(folder)) {}
+
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  [[nodiscard]] bool is_present() const { return std::filesystem::exists(folder_ / "config.json"); }
+  /// Has a head that is often right; a pass costs fifty times one of the others.
+  [[nodiscard]] bool is_trained() const { return std::filesystem::exists(folder_ / "tokenizer.json"); }
+
+  /// The model on `threads` threads, loaded once.
+  [[nodiscard]] const Model& model(int threads = 1) {
+    auto& loaded = loaded_[threads];
+    if (!loaded) loaded = std::make_unique<Loaded>(folder_, threads);
+    return *loaded->model;
+  }
+
+  /// A prompt of `length` tokens: real text for the trained models, random ids otherwise.
+  [[nodiscard]] Ids prompt(int length, std::uint32_t seed = 0) {
+    if (is_trained()) {
+      if (text_.empty()) text_ = training_text();
+      const std::size_t first = seed * 11 % (text_.size() - static_cast<std::size_t>(length));
+      const auto from = text_.begin() + static_cast<std::ptrdiff_t>(first);
+      return {from, from + length};
+    }
+    std::mt19937 random(seed * 1000 + static_cast<std::uint32_t>(length));
+    Ids ids(static_cast<std::size_t>(length));
+    for (TokenId& id : ids) id = static_cast<TokenId>(random() % static_cast<std::uint32_t>(model().info().vocab));
+    return ids;
+  }
+
+ private:
+  /// Code of the kind that the models were trained on, as ids.
+  static Ids training_text() {
+    const auto file = std::filesystem::path(FORESAY_TEST_DATA) / "acceptance_prompts.json";
+    const auto golden = nlohmann::json::parse(read_text(file));
+    Ids text;
+    for (const auto& prompt : golden.at("prompts")) {
+      if (prompt.at("kind") != "code") continue;
+      const auto ids = prompt.at("ids").get<Ids>();
+      text.insert(text.end(), ids.begin(), ids.end());
+    }
+    return text;
+  }
+
+  std::string name_;
+  std::filesystem::path folder_;
+  std::map<int, std::unique_ptr<Loaded>> loaded_;
+  Ids text_;
+};
+
+/// The affine 4-bit variant of the hybrid, in MLX layout.
+[[nodiscard]] inline TinyOptions tiny_hybrid_4bit() {
+  auto options = tiny_hybrid();
+  options.layout = TinyOptions::Layout::mlx;
+  options.quant_bits = 4;
+  options.head_quant_bits = 4;
+  return options;
+}
+
+/// The subject of a name in kSubjects. Synthetic ones are written when first asked for.
+[[nodiscard]] inline Subject& subject(const std::string& name) {
+  static const TempDir written;
+  static std::map<std::string, std::unique_ptr<Subject>> subjects;
+  auto& found = subjects[name];
+  if (found) return *found;
+  const std::map<std::string, TinyOptions> synthetic = {{"tiny", tiny()}, {"tiny_tied", tiny_tied()},
+      {"tiny_hybrid", tiny_hybrid()}, {"tiny_hybrid_4bit", tiny_hybrid_4bit()}};
+  std::filesystem::path folder;
+  if (const auto options = synthetic.find(name); options != synthetic.end()) {
+    folder = write_tiny(written.path() / name, options->second);
+  } else if (name == "random_qwen3_5") {
+    folder = std::filesystem::path(FORESAY_TEST_DATA) / "random" / "qwen3_5";
+  } else {
+    folder = std::filesystem::path(FORESAY_MODELS) / (name == "trained" ? "tiny-qwen3_5" : "tiny-qwen3_5-4bit");
+  }
+  found = std::make_unique<Subject>(name, folder);
+  return *found;
+}
+
+inline const std::string kSubjects[] = {
+    "tiny", "tiny_tied", "tiny_hybrid", "tiny_hybrid_4bit", "random_qwen3_5", "trained", "trained_4bit"};
+
+/// Greedy, then samplers whose ids must not depend on drafting: a seed makes acceptance coupled.
+[[nodiscard]] inline SamplingOptions sampling(int index) {
+  switch (index) {
+    case 0:
+      return {};
+    case 1:
+      return {.temperature = 0.8, .top_k = 20};
+    case 2:
+      return {.temperature = 0.8, .top_p = 0.9};
+    case 3:
+      return {.temperature = 0.8, .min_p = 0.05};
+    case 4:
+      return {.temperature = 1.3};
+    default:
+      return {.temperature = 1.3, .top_k = 40, .top_p = 0.95, .min_p = 0.02};
+  }
+}
+inline constexpr int kSamplings = 6;
+
+[[nodiscard]] inline Generation decode(
+    const Model& model, Drafter* drafter, const Ids& prompt, const DecodeOptions& options, int chunk = 0) {
+  GenerateRequest request;
+  request.prompt = prompt;
+  request.options = options;
+  request.prefill_chunk = chunk;
+  return generate(model, drafter, request);
+}
+
+/// Plain decoding in one chunk on one thread, which everything else must equal.
+struct Truth {
+  Truth(const Model& model, const Ids& the_prompt, DecodeOptions options) : prompt(the_prompt) {
+    options.depth = 0;
+    ids = decode(model, nullptr, prompt, options).ids;
+    text = prompt;
+    text.insert(text.end(), ids.begin(), ids.end());
+    rows = evaluate(model, std::span(text).first(text.size() - 1), 0);
+  }
+
+  Ids prompt;
+  Ids ids;          ///< what was generated
+  Ids text;         ///< prompt and ids
+  Evaluation rows;  ///< of every position that the caches hold at the end
+};
+
+[[nodiscard]] inline bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+[[nodiscard]] inline std::span<const float> row(std::span<const float> values, int index, int width) {
+  return values.subspan(
+      static_cast<std::size_t>(index) * static_cast<std::size_t>(width), static_cast<std::size_t>(width));
+}
+
+/// A model that remembers the newest row of the target at every position of every sequence. At the end of a run those
+/// are the rows that decided: a rejected position is run again, or is behind the end.
+class Witness {
+ public:
+  explicit Witness(const Model& real) : model(real) {
+    model.on_hidden = [this](const ScriptedModel::Row& row, std::span<const float> pre, std::span<const float> post) {
+      Seen& seen = at(row);
+      seen.token = row.token;
+      seen.pre.assign(pre.begin(), pre.end());
+      seen.post.assign(post.begin(), post.end());
+    };
+    model.on_logits = [this](const ScriptedModel::Row& row, std::span<float> logits) {
+      at(row).logits.assign(logits.begin(), logits.end());
+    };
+  }
+
+  /// Hidden states of every position and logits from the last of the prompt on are the truth's, bit for bit.
+  /// `caches` may be null where only one sequence ran.
+  [[nodiscard]] ::testing::AssertionResult equals(const Truth& truth, const CacheSet* caches = nullptr) const {
+    if (caches == nullptr && seen_.size() != 1) return ::testing::AssertionFailure() << seen_.size() << " sequences";
+    const std::vector<Seen>& seen = caches != nullptr ? seen_.at(caches) : seen_.begin()->second;
+    const Evaluation& rows = truth.rows;
+    if (static_cast<int>(seen.size()) < rows.positions)
+      return ::testing::AssertionFailure() << "only " << seen.size() << " positions were run";
+    for (int t = 0; t < rows.positions; ++t) {
+      const Seen& one = seen[static_cast<std::size_t>(t)];
+      const auto differs = [t] { return ::testing::AssertionFailure() << "position " << t << " differs in "; };
+      if (one.token != truth.text[static_cast<std::size_t>(t)]) return differs() << "its token";
+      if (!same_bits(one.pre, row(rows.hidden_pre_norm, t, rows.hidden))) return differs() << "pre-norm hidden state";
+      if (!same_bits(one.post, row(rows.hidden_post_norm, t, rows.hidden)))
+        return differs() << "post-norm hidden state";
+      if (t < static_cast<int>(truth.prompt.size()) - 1) continue;
+      if (!same_bits(one.logits, row(rows.logits, t, rows.vocab))) return differs() << "logits";
+    }
+    return ::testing::AssertionSuccess();
+  }
+
+  /// The highest position that was run, -1 without any.
+  [[nodiscard]] int last_position() const {
+    int last = -1;
+    for (const auto& [caches, seen] : seen_) last = std::max(last, static_cast<int>(seen.size()) - 1);
+    return last;
+  }
+
+  ScriptedModel model;
+
+ private:
+  struct Seen {
+    TokenId token = -1;
+    std::vector<float> pre, post, logits;
+  };
+  Seen& at(const ScriptedModel::Row& row) {
+    auto& seen = seen_[row.caches];
+    if (static_cast<int>(seen.size()) <= row.position) seen.resize(static_cast<std::size_t>(row.position) + 1);
+    return seen[static_cast<std::size_t>(row.position)];
+  }
+
+  std::map<const CacheSet*, std::vector<Seen>> seen_;
+};
+
+/// A test over one subject; skipped where its files are not there.
+class SubjectTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (!subject(GetParam()).is_present()) GTEST_SKIP() << subject(GetParam()).folder() << " is not there";
+  }
+  [[nodiscard]] Subject& subject_() const { return subject(GetParam()); }
+};
+
+}  // namespace foresay
