@@ -1,11 +1,14 @@
 // foresay eval: what the model computes for given ids, as a safetensors file.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "checkpoint/finite.h"
 #include "checkpoint/safetensors.h"
-#include "cli/common.h"
+#include "cli/open_model.h"
+#include "cli/option_values.h"
+#include "cli/output.h"
 #include "cli/verb.h"
 #include "decode/evaluate.h"
 #include "decode/sample/distribution.h"
@@ -21,15 +24,26 @@ struct Options {
   bool json = false;
 };
 
-int run(const Options& options) {
-  const std::vector<TokenId> ids = parse_ids("--ids", value_or_stdin(options.ids));
-  OpenModel open(options.model);
-  if (!options.json) print_report(open.report);
-  const Evaluation result = evaluate(*open.loaded.model, ids, options.depth, options.chunk);
-  if (first_not_finite(result.logits) >= 0) {
-    if (const auto damage = find_non_finite(open.checkpoint))
-      fail(ErrorCode::checkpoint, "[eval] the logits are not finite: {}", *damage);
+/// Logits that are not finite: an error that names the weight to blame. Where every weight is finite they are a result.
+void refuse_damage(const Evaluation& result, const Checkpoint& checkpoint) {
+  const bool finite =
+      first_not_finite(result.logits) < 0 && std::all_of(
+                                                 result.mtp_logits.begin(), result.mtp_logits.end(),
+                                                 [](const auto& logits) { return first_not_finite(logits) < 0; });
+  if (finite) return;
+  if (const auto damage = find_non_finite(checkpoint)) {
+    fail(ErrorCode::checkpoint, "[eval] the logits are not finite: {}; the checkpoint is damaged, fetch it again",
+        *damage);
   }
+  say("warning: some logits are not finite, although every weight is\n");
+}
+
+int run(const Options& options) {
+  const std::vector<TokenId> ids = parse_ids("--ids", value_or_stdin("--ids", options.ids));
+  OpenModel open(options.model);
+  say_report(open.report, options.json);
+  const Evaluation result = evaluate(*open.loaded.model, ids, options.depth, options.chunk);
+  refuse_damage(result, open.checkpoint);
 
   std::vector<TensorToWrite> tensors;
   const auto add = [&](std::string name, int rows, int width, const std::vector<float>& values) {
@@ -49,7 +63,7 @@ int run(const Options& options) {
     nlohmann::ordered_json document = {
         {"model", open.folder.string()}, {"ids", ids.size()}, {"depth", depth}, {"out", options.out}};
     for (const TensorToWrite& tensor : tensors) document["tensors"][tensor.name] = tensor.shape;
-    write_out(document.dump() + "\n");
+    write_json(document);
   } else {
     for (const TensorToWrite& tensor : tensors)
       write_out(fmt::format("{} {}\n", tensor.name, describe_shape(tensor.shape)));
@@ -63,18 +77,18 @@ std::function<int()> add_eval(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model_options(app, options->model);
   app.add_option("--ids", options->ids, "Token ids, 1,2,3; - reads them from stdin")->required();
-  app.add_option("--out", options->out, "The safetensors file to write")->required();
+  app.add_option("--out", options->out, "The safetensors file to write")->required()->check(not_empty());
   app.add_option("--depth", options->depth, "Draft steps of the head, capped by what it can do")
-      ->check(CLI::Range(0, 8))
+      ->check(whole_number(0, 8))
       ->capture_default_str();
   app.add_option("--prefill-chunk", options->chunk, "Rows per pass; 0 is all at once")
-      ->check(CLI::Range(0, 1 << 20))
+      ->check(whole_number(0, 1 << 20))
       ->capture_default_str();
   app.add_flag("--json", options->json, "Print one JSON document");
   app.footer(
-      "Writes logits, hidden_pre_norm, hidden_post_norm for every position, and mtp_logits.s for every position whose "
-      "next s ids are\n"
-      "given, all float32.\n\nExample:\n  foresay eval models/tiny-qwen3_5 --ids 259,497,259,304 --out "
+      "Writes logits, hidden_pre_norm and hidden_post_norm for every position, and mtp_logits.s for every position "
+      "whose\n"
+      "next s ids are given, all float32.\n\nExample:\n  foresay eval models/tiny-qwen3_5 --ids 259,497,259,304 --out "
       "out.safetensors");
   return [options] { return run(*options); };
 }

@@ -4,12 +4,15 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "cli/common.h"
+#include "cli/open_model.h"
+#include "cli/output.h"
 #include "cli/verb.h"
 #include "model/registry.h"
 
 namespace foresay::cli {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 struct Options {
   ModelOptions model;
@@ -17,12 +20,12 @@ struct Options {
 };
 
 template <typename T>
-nlohmann::ordered_json decided(const Decided<T>& d) {
+Json decided(const Decided<T>& d) {
   return {{"value", std::string(name_of(d.value))}, {"source", d.source}};
 }
 
-nlohmann::ordered_json contract_json(const Contract& contract, bool head) {
-  nlohmann::ordered_json out = {{"trunk_norms", decided(contract.trunk_norms)}};
+Json contract_json(const Contract& contract, bool head) {
+  Json out = {{"trunk_norms", decided(contract.trunk_norms)}};
   if (head) {
     out["head_norms"] = decided(contract.head_norms);
     out["base_hidden"] = decided(contract.base_hidden);
@@ -33,8 +36,8 @@ nlohmann::ordered_json contract_json(const Contract& contract, bool head) {
 }
 
 /// What the folder holds, whether or not it can be run. `status` receives the exit status.
-nlohmann::ordered_json describe(const Options& options, int& status) {
-  nlohmann::ordered_json out;
+Json describe(const Options& options, int& status) {
+  Json out;
   const std::filesystem::path folder = model_folder(options.model.folder);
   out["model"] = folder.string();
   Report report;
@@ -55,11 +58,10 @@ nlohmann::ordered_json describe(const Options& options, int& status) {
     out["context"] = info.context;
     out["mtp"] = {{"layers", info.head_layers}, {"max_depth", info.max_depth},
         {"tensors", checkpoint.head().tensors.size()},
-        {"found_in", checkpoint.head().found_in.empty() ? nlohmann::ordered_json()
-                                                        : nlohmann::ordered_json(checkpoint.head().found_in)},
+        {"found_in", checkpoint.head().found_in.empty() ? Json() : Json(checkpoint.head().found_in)},
         {"requested", options.model.mtp}, {"reason", loaded.mtp_reason}};
     std::map<std::string, int> formats;
-    nlohmann::ordered_json modules;
+    Json modules;
     for (const StorageEntry& entry : loaded.storage) {
       ++formats[entry.format];
       modules[entry.module] = entry.format;
@@ -73,6 +75,7 @@ nlohmann::ordered_json describe(const Options& options, int& status) {
     status = exit_code(error.code());
     out["verdict"] = "refused";
     reasons.push_back(error.what());
+    say(fmt::format("foresay: {}\n", error.what()));
   }
   out["reasons"] = reasons;
   out["notes"] = report.notes();
@@ -80,12 +83,12 @@ nlohmann::ordered_json describe(const Options& options, int& status) {
   return out;
 }
 
-void print_text(const nlohmann::ordered_json& d) {
+void print_text(const Json& d) {
   const auto line = [](const std::string& key, const std::string& value) {
-    write_out(fmt::format("{:<12} {}\n", key, value));
+    write_out(fmt::format("{:<16} {}\n", key, value));
   };
-  const auto text = [](const nlohmann::ordered_json& value) {
-    return value.is_string() ? value.get<std::string>() : value.dump();
+  const auto text = [](const Json& value) {
+    return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
   };
   line("model", text(d["model"]));
   if (d.contains("model_type")) line("model_type", text(d["model_type"]));
@@ -119,13 +122,12 @@ std::function<int()> add_inspect(CLI::App& app) {
   app.add_flag("--json", options->json, "Print one JSON document");
   app.footer(
       "The exit status is 0 when the checkpoint runs, 3 when it is damaged, 4 when its architecture is not supported, "
-      "5 when\n"
-      "--mtp required cannot be met.\n\nExample:\n  foresay inspect models/tiny-qwen3_5 --json");
+      "5 when\n--mtp required cannot be met.\n\nExample:\n  foresay inspect models/tiny-qwen3_5 --json");
   return [options] {
     int status = 0;
-    const nlohmann::ordered_json document = describe(*options, status);
+    const Json document = describe(*options, status);
     if (options->json) {
-      write_out(document.dump(2) + "\n");
+      write_json(document, 2);
     } else {
       print_text(document);
     }

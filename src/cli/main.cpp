@@ -1,13 +1,15 @@
 // The foresay program: picks a verb, and turns every failure into one line on stderr and the exit status of
 // docs/errors.md.
-#include <fmt/core.h>
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <csignal>
 #include <exception>
 #include <new>
+#include <sstream>
 
 #include "base/error.h"
+#include "cli/output.h"
 #include "cli/verb.h"
 
 namespace foresay::cli {
@@ -23,11 +25,26 @@ std::span<const Verb> verbs() {
 
 namespace {
 
+std::string verb_names() {
+  std::string names;
+  for (const Verb& verb : verbs()) names += fmt::format("{}{}", names.empty() ? "" : ", ", verb.name);
+  return names;
+}
+
+/// "foresay generate" once the verb is known, else "foresay".
+std::string command_of(const CLI::App& app) {
+  const auto chosen = app.get_subcommands();
+  return chosen.empty() ? "foresay" : "foresay " + chosen.front()->get_name();
+}
+
 int run(int argc, char** argv) {
   CLI::App app("foresay: language models with multi-token-prediction heads, several tokens per pass, the same answers",
       "foresay");
   app.set_version_flag("--version", "foresay " FORESAY_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);  // none is told below, in words of our own
+  app.footer(
+      "Example:\n  foresay generate --prompt 'def main():' --max-tokens 64\n\n`foresay VERB --help` lists a verb's "
+      "options.");
   int status = 0;
   for (const Verb& verb : verbs()) {
     CLI::App* sub = app.add_subcommand(verb.name, verb.summary);
@@ -36,8 +53,16 @@ int run(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = app.exit(error);  // help and version print on stdout with code 0
-    return code == 0 ? 0 : exit_code(ErrorCode::usage);
+    std::ostringstream help, ignored;
+    const bool asked = app.exit(error, help, ignored) == 0;  // --help and --version arrive here too
+    if (asked) {
+      write_out(help.str());
+      return 0;
+    }
+    fail(ErrorCode::usage, "{}; see `{} --help`", error.what(), command_of(app));
+  }
+  if (app.get_subcommands().empty()) {
+    fail(ErrorCode::usage, "expected a verb ({}), found none; see `foresay --help`", verb_names());
   }
   return status;
 }
@@ -46,17 +71,20 @@ int run(int argc, char** argv) {
 }  // namespace foresay::cli
 
 int main(int argc, char** argv) {
+  using foresay::ErrorCode;
+  using foresay::cli::say;
   std::signal(SIGPIPE, SIG_IGN);  // a closed stdout is an error to report, not a death
+  foresay::cli::hold_standard_streams();
   try {
     return foresay::cli::run(argc, argv);
   } catch (const foresay::Error& error) {
-    fmt::print(stderr, "foresay: {}\n", error.what());
+    say(fmt::format("foresay: {}\n", error.what()));
     return foresay::exit_code(error.code());
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "foresay: out of memory\n");
-    return foresay::exit_code(foresay::ErrorCode::capacity);
+    say("foresay: out of memory\n");
+    return foresay::exit_code(ErrorCode::capacity);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "foresay: internal error: {}\n", error.what());
-    return foresay::exit_code(foresay::ErrorCode::internal);
+    say(fmt::format("foresay: internal error: {}; please report this\n", error.what()));
+    return foresay::exit_code(ErrorCode::internal);
   }
 }

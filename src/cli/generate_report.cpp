@@ -1,0 +1,86 @@
+#include "cli/generate_report.h"
+
+#include <fmt/format.h>
+
+namespace foresay::cli {
+namespace {
+
+constexpr int kFewestDrafts = 32;         // below this many first drafts an acceptance rate says nothing
+constexpr double kPoorAcceptance = 0.05;  // a healthy head keeps over half
+
+std::string acceptance(const Stats& stats) {
+  std::string out;
+  for (std::size_t i = 0; i < stats.drafted.size(); ++i) {
+    if (i > 0) out += " / ";
+    out += stats.drafted[i] == 0
+               ? "-"
+               : fmt::format("{:.2f}", static_cast<double>(stats.accepted[i]) / static_cast<double>(stats.drafted[i]));
+  }
+  return out;
+}
+
+std::string line(std::string_view name, std::string_view value) {
+  return fmt::format("{:<20} {}\n", name, value);
+}
+
+std::string speed_line(const Stats& stats) {
+  const std::string name = stats.depth > 0 ? fmt::format("MTP, depth {}", stats.depth) : "AR";
+  return line(
+      name, fmt::format("prompt {:.1f} tokens/s, decode {:.1f} tokens/s", stats.prompt_tok_s(), stats.decode_tok_s()));
+}
+
+std::string draft_lines(const Stats& stats) {
+  if (stats.depth == 0) return {};
+  return line("acceptance", acceptance(stats) + " (share of blocks, by draft position)") +
+         line("tokens per pass", fmt::format("{:.2f}", stats.tokens_per_pass()));
+}
+
+}  // namespace
+
+std::string_view name_of(Finish finish) {
+  switch (finish) {
+    case Finish::running:
+      return "running";
+    case Finish::stop:
+      return "stop";
+    case Finish::length:
+      return "length";
+    case Finish::error:
+      return "error";
+    case Finish::cancelled:
+      return "cancelled";
+  }
+  return "?";
+}
+
+nlohmann::ordered_json stats_json(const Stats& stats, const MtpOutcome& mtp) {
+  return {{"prompt_tok_s", stats.prompt_tok_s()}, {"decode_tok_s", stats.decode_tok_s()}, {"passes", stats.passes},
+      {"depth", stats.depth}, {"drafted", stats.drafted}, {"accepted", stats.accepted},
+      {"tokens_per_pass", stats.tokens_per_pass()},
+      {"mtp", {{"requested", mtp.requested}, {"effective", mtp.effective ? "on" : "off"}, {"reason", mtp.reason}}}};
+}
+
+std::string run_report(const Stats& stats) {
+  return speed_line(stats) + draft_lines(stats);
+}
+
+std::string comparison_report(const Stats& plain, const Stats& drafted) {
+  std::string report = speed_line(plain) + speed_line(drafted) + draft_lines(drafted);
+  if (drafted.depth > 0 && plain.decode_tok_s() > 0) {
+    report += line("decode speed", fmt::format("{:.2f} x AR", drafted.decode_tok_s() / plain.decode_tok_s()));
+  }
+  return report;
+}
+
+std::string poor_acceptance_warning(const Stats& stats) {
+  if (stats.drafted.empty() || stats.drafted[0] < kFewestDrafts) return {};
+  const double rate = static_cast<double>(stats.accepted[0]) / static_cast<double>(stats.drafted[0]);
+  if (rate >= kPoorAcceptance) return {};
+  return fmt::format(
+      "warning: only {:.1f} % of first drafts were accepted; the head may be wired wrongly (see the contract in "
+      "`foresay "
+      "inspect`); the answer is not affected, the speed is\n",
+      100 * rate);
+}
+
+}  // namespace foresay::cli

@@ -1,0 +1,31 @@
+// cli/generate_report.h: what one generation cost and what its drafts were worth, as JSON and as text.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "decode/sequence.h"
+
+namespace foresay::cli {
+
+[[nodiscard]] std::string_view name_of(Finish finish);
+
+/// What was asked of the head, whether it drafted, and why or why not.
+struct MtpOutcome {
+  std::string requested;  ///< on, auto, off, required
+  bool effective = false;
+  std::string reason;
+};
+
+[[nodiscard]] nlohmann::ordered_json stats_json(const Stats& stats, const MtpOutcome& mtp);
+
+/// One run's speed and, where it drafted, its acceptance; a line each.
+[[nodiscard]] std::string run_report(const Stats& stats);
+/// Both runs of --compare and their ratio.
+[[nodiscard]] std::string comparison_report(const Stats& plain, const Stats& drafted);
+
+/// A line for stderr when the head's drafts hardly ever survive, else empty.
+[[nodiscard]] std::string poor_acceptance_warning(const Stats& stats);
+
+}  // namespace foresay::cli

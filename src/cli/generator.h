@@ -1,0 +1,65 @@
+// cli/generator.h: one prompt of `generate`, ready to be decoded at any depth.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/open_model.h"
+#include "decode/generate.h"
+#include "text/tokenizer.h"
+
+namespace foresay::cli {
+
+struct GenerateOptions {
+  ModelOptions model;
+  std::optional<std::string> prompt, prompt_ids;
+  std::string system, accept;
+  bool chat = false, ignore_eos = false, compare = false, json = false;
+  std::optional<std::uint64_t> seed;
+  std::vector<std::string> stop;
+  DecodeOptions decode;
+  int chunk = 512;
+};
+
+/// One decoding run with the text it gave.
+struct GeneratorRun {
+  Generation generation;
+  std::string text;
+};
+
+class Generator {
+ public:
+  /// Reads and encodes the prompt. `options` and `open` must outlive this.
+  Generator(const GenerateOptions& options, const OpenModel& open);
+
+  [[nodiscard]] bool shows_text() const { return options_.prompt.has_value(); }
+  [[nodiscard]] const std::vector<TokenId>& prompt() const { return request_.prompt; }
+
+  /// Decodes; `show`, where given, receives text as it comes, or the ids when the prompt was given as ids. Logits that
+  /// are not finite throw: ErrorCode::checkpoint naming the damaged tensor where there is one.
+  GeneratorRun run(int depth, const std::function<void(std::string_view)>& show);
+
+  /// A few tokens behind the prompt's beginning, for nothing but having the weights in memory before a measurement.
+  void warm_up(int depth) const;
+
+  /// Without the head only noise drawn afresh can differ, so a comparison pins the seed.
+  void pin_seed(std::uint64_t seed);
+
+  /// Must the ids equal those of plain decoding? Not under ratio acceptance: it keeps the distribution, not the draw.
+  [[nodiscard]] bool must_be_identical() const;
+
+ private:
+  [[nodiscard]] Generation decode(const GenerateRequest& request) const;
+  [[noreturn]] void explain(const std::string& problem) const;
+
+  const GenerateOptions& options_;
+  const OpenModel& open_;
+  const Model& model_;
+  std::optional<Tokenizer> tokenizer_;
+  GenerateRequest request_;
+};
+
+}  // namespace foresay::cli

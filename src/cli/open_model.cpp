@@ -1,0 +1,72 @@
+#include "cli/open_model.h"
+
+#include "base/error.h"
+#include "cli/option_values.h"
+
+#if defined(__APPLE__)
+#include <mach-o/dyld.h>
+#endif
+
+namespace foresay::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The program's own file, links resolved; empty when the system does not say.
+fs::path executable() {
+  std::error_code ignored;
+#if defined(__APPLE__)
+  char path[4096];
+  std::uint32_t size = sizeof path;
+  return _NSGetExecutablePath(path, &size) == 0 ? fs::canonical(path, ignored) : fs::path();
+#else
+  return fs::read_symlink("/proc/self/exe", ignored);
+#endif
+}
+
+}  // namespace
+
+void add_model_options(CLI::App& app, ModelOptions& options) {
+  app.add_option(
+      "MODEL", options.folder, "Checkpoint folder (Hugging Face or MLX layout); default: the bundled tiny-qwen3_5");
+  app.add_option(
+         "--mtp", options.mtp, "The MTP head: on (an unusable head is an error), auto (it is a warning), off, required")
+      ->check(one_of({"on", "auto", "off", "required"}))
+      ->capture_default_str();
+  app.add_option("--threads", options.threads, "CPU threads; 0 is every core this process may use")
+      ->check(whole_number(0, 1024))
+      ->capture_default_str();
+  app.add_option("--cpu-activations", options.activations,
+         "Arithmetic of the CPU lane: float (float32 activations and KV cache)")
+      ->check(one_of({"float"}))
+      ->capture_default_str();
+}
+
+fs::path model_folder(const std::string& given) {
+  if (!given.empty()) return given;
+  const fs::path program = executable().parent_path();
+  std::error_code ignored;
+  for (const char* place : {"../../models/tiny-qwen3_5", "../share/foresay/models/tiny-qwen3_5"}) {
+    const fs::path folder = (program / place).lexically_normal();
+    if (fs::exists(folder / "config.json", ignored)) return folder;
+  }
+  fail(ErrorCode::usage,
+      "no MODEL was given, and the bundled tiny-qwen3_5 was not found from {} (../../models, ../share/foresay/models); "
+      "give a checkpoint folder",
+      program.string());
+}
+
+MtpMode mtp_mode(const std::string& name) {
+  for (const MtpMode mode : {MtpMode::on, MtpMode::automatic, MtpMode::off, MtpMode::required}) {
+    if (name_of(mode) == name) return mode;
+  }
+  fail(ErrorCode::usage, "--mtp: expected on, auto, off or required, found {}", name);
+}
+
+OpenModel::OpenModel(const ModelOptions& options)
+    : folder(model_folder(options.folder)),
+      checkpoint(Checkpoint::open(folder, report)),
+      ops(make_cpu_ops(options.threads)),
+      loaded(load_model(checkpoint, *ops, {.mtp = mtp_mode(options.mtp), .contract = {}}, report)) {}
+
+}  // namespace foresay::cli

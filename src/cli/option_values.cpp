@@ -1,0 +1,115 @@
+#include "cli/option_values.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <utility>
+
+#include "base/error.h"
+#include "cli/interrupt.h"
+#include "text/detokenizer.h"
+
+namespace foresay::cli {
+namespace {
+
+constexpr std::size_t kLongestQuote = 40;  // of a value in a message
+
+/// The whole text as a number in base 10, or false.
+template <typename Number>
+bool parse(std::string_view text, Number& value) {
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return problem == std::errc() && end == text.data() + text.size();
+}
+
+std::string mismatch(std::string_view expected, std::string_view found) {
+  return fmt::format("expected {}, found \"{}\"{}", expected, found.substr(0, kLongestQuote),
+      found.size() > kLongestQuote ? "..." : "");
+}
+
+}  // namespace
+
+CLI::Validator one_of(std::vector<std::string> values) {
+  const std::string names = fmt::format("{}", fmt::join(values, "|"));
+  return CLI::Validator(
+      [values](std::string& found) {
+        const bool known = std::find(values.begin(), values.end(), found) != values.end();
+        return known ? std::string() : mismatch(fmt::format("one of {}", fmt::join(values, ", ")), found);
+      },
+      names);
+}
+
+CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
+  return CLI::Validator(
+      [least, most](std::string& found) {
+        std::uint64_t value = 0;
+        if (!parse(found, value) || value < least || value > most) {
+          return mismatch(fmt::format("a whole number from {} to {}", least, most), found);
+        }
+        found = std::to_string(value);  // CLI11 would read a leading 0 as base 8
+        return std::string();
+      },
+      "");
+}
+
+CLI::Validator any_number() {
+  return CLI::Validator(
+      [](std::string& found) {
+        double value = 0;
+        return parse(found, value) ? std::string() : mismatch("a number", found);
+      },
+      "");
+}
+
+CLI::Validator not_empty() {
+  return CLI::Validator(
+      [](std::string& found) { return found.empty() ? std::string("expected a value, found nothing") : std::string(); },
+      "");
+}
+
+std::vector<TokenId> parse_ids(std::string_view option, std::string_view text) {
+  std::vector<TokenId> ids;
+  constexpr std::string_view kSeparators = ", \t\r\n";
+  for (std::size_t at = text.find_first_not_of(kSeparators); at != std::string_view::npos;
+      at = text.find_first_not_of(kSeparators, at)) {
+    const std::size_t end = std::min(text.find_first_of(kSeparators, at), text.size());
+    const std::string_view piece = text.substr(at, end - at);
+    TokenId id = -1;
+    if (!parse(piece, id) || id < 0) {
+      fail(ErrorCode::usage, "{}: {}", option, mismatch("token ids such as 1,2,3", piece));
+    }
+    ids.push_back(id);
+    at = end;
+  }
+  if (ids.empty()) fail(ErrorCode::usage, "{}: expected token ids such as 1,2,3, found none", option);
+  return ids;
+}
+
+std::string value_or_stdin(std::string_view option, const std::string& value) {
+  if (value != "-") return value;
+  std::string text;
+  char buffer[1 << 16];
+  while (true) {
+    const ssize_t count = ::read(STDIN_FILENO, buffer, sizeof buffer);
+    if (count == 0) return text;
+    if (interrupted()) fail(ErrorCode::cancelled, "interrupted while reading stdin");
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      fail(ErrorCode::usage, "{} -: cannot read stdin: {}", option,
+          errno == EBADF ? "it is closed" : std::strerror(errno));
+    }
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+}
+
+void expect_utf8(std::string_view option, std::string_view text) {
+  const std::size_t valid = valid_utf8_prefix(text);
+  if (valid == text.size()) return;
+  fail(ErrorCode::usage, "{}: expected UTF-8 text, found byte 0x{:02x} at offset {}", option,
+      static_cast<unsigned char>(text[valid]), valid);
+}
+
+}  // namespace foresay::cli

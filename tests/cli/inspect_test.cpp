@@ -1,0 +1,107 @@
+// foresay inspect: what it says of good folders and bad ones.
+#include "cli/program.h"
+
+namespace foresay {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+TEST(Inspect, SaysWhatTheBundledModelIs) {
+  const Outcome outcome = foresay({"inspect", kBundled, "--json"});
+  const Json d = json_of(outcome);
+  EXPECT_EQ(outcome.err, "");
+  EXPECT_EQ(d["model"], kBundled);
+  EXPECT_EQ(d["model_type"], "qwen3_5");
+  EXPECT_EQ(d["family"], "qwen3_5");
+  EXPECT_EQ(d["layers"], 8);
+  EXPECT_EQ(d["hidden"], 256);
+  EXPECT_EQ(d["vocab"], 4096);
+  EXPECT_EQ(d["context"], 4096);
+  EXPECT_EQ(d["mtp"]["layers"], 1);
+  EXPECT_EQ(d["mtp"]["tensors"], 15);
+  EXPECT_EQ(d["mtp"]["found_in"], "model.safetensors");
+  EXPECT_EQ(d["verdict"], "mtp");
+  EXPECT_EQ(d["quantisation"]["summary"]["BF16"], d["quantisation"]["modules"].size());
+  for (const char* field : {"trunk_norms", "head_norms", "base_hidden", "recycled_hidden", "concat_order"}) {
+    EXPECT_FALSE(d["contract"][field]["source"].get<std::string>().empty()) << field;
+  }
+  EXPECT_EQ(d["warnings"], Json::array());
+
+  const Outcome text = foresay({"inspect", kBundled});
+  EXPECT_EQ(text.status, 0);
+  expect_parts(
+      text.out, {"model ", "family ", "8 layers, hidden 256, vocabulary 4096, context 4096", "verdict ", "mtp"});
+}
+
+TEST(Inspect, NamesEveryQuantisedFormat) {
+  TempDir dir;
+  auto options = tiny();
+  options.layout = TinyOptions::Layout::mlx;
+  options.quant_bits = 4;
+  options.head_quant_bits = 8;
+  options.head_file = "mtp/weights.safetensors";
+  const Json d = json_of(foresay({"inspect", write_tiny(dir.path() / "model", options).string(), "--json"}));
+  EXPECT_EQ(d["mtp"]["found_in"], "mtp/weights.safetensors");
+  EXPECT_EQ(d["quantisation"]["summary"]["affine 4 bits, group 64"], 2 * 7 + 2);
+  EXPECT_EQ(d["quantisation"]["summary"]["affine 8 bits, group 64"], 7 + 1);
+}
+
+TEST(Inspect, AHeadThatIsAbsentOrOffMeansAutoregressiveOnly) {
+  TempDir dir;
+  auto options = tiny();
+  options.head = false;
+  const auto folder = write_tiny(dir.path() / "model", options).string();
+  const Json absent = json_of(foresay({"inspect", folder, "--json"}));
+  EXPECT_EQ(absent["verdict"], "ar-only");
+  EXPECT_EQ(absent["mtp"]["layers"], 0);
+  EXPECT_TRUE(absent["mtp"]["found_in"].is_null());
+  EXPECT_EQ(absent["warnings"].size(), 1u);
+  EXPECT_EQ(json_of(foresay({"inspect", kBundled, "--json", "--mtp", "off"}))["verdict"], "ar-only");
+
+  const Json required = json_of(foresay({"inspect", folder, "--json", "--mtp", "required"}), 5);
+  EXPECT_EQ(required["verdict"], "refused");
+}
+
+TEST(Inspect, ARefusalIsADocumentAMessageAndAnExitStatus) {
+  TempDir dir;
+  const auto folder = write_tiny(dir.path() / "model", tiny());
+  fs::resize_file(folder / "model.safetensors", 20000);
+  Outcome outcome = foresay({"inspect", folder.string(), "--json"});
+  Json d = json_of(outcome, 3);
+  EXPECT_EQ(d["verdict"], "refused");
+  ASSERT_EQ(d["reasons"].size(), 1u);
+  expect_parts(d["reasons"][0], {"model.safetensors", "missing"});
+  expect_parts(outcome.err, {"foresay: ", "model.safetensors"});
+  outcome = foresay({"inspect", folder.string()});
+  EXPECT_EQ(outcome.status, 3);
+  expect_parts(outcome.out, {"refused", "model.safetensors"});
+
+  write_tiny(folder, tiny());
+  edit_json(folder / "config.json", [](auto& config) { config["model_type"] = "llama"; });
+  outcome = foresay({"inspect", folder.string(), "--json"});
+  d = json_of(outcome, 4);
+  EXPECT_EQ(d["model_type"], "llama");
+  expect_parts(outcome.err, {"\"llama\"", "qwen3_5"});
+}
+
+TEST(Inspect, APathThatIsNoFolderIsWrongUsage) {
+  TempDir dir;
+  write_text(dir.path() / "file", "x");
+  expect_refused({"inspect", (dir.path() / "nothing").string()}, 2, {"nothing"});
+  expect_refused({"inspect", (dir.path() / "file").string()}, 2, {"file", "folder"});
+  expect_refused({"inspect", (dir.path() / "nothing").string(), "--json"}, 2, {"nothing"});
+  expect_refused({"inspect", kBundled, "--mtp", "maybe"}, 2, {"--mtp", "required", "\"maybe\""});
+}
+
+TEST(Inspect, APathThatIsNoUtf8IsShownAllTheSame) {
+  TempDir dir;
+  const auto folder = write_tiny(dir.path() / "m\xC3(", tiny());
+  const Json d = json_of(foresay({"inspect", folder.string(), "--json"}));
+  expect_parts(d["model"], {"m\xEF\xBF\xBD("});
+  EXPECT_EQ(
+      json_of(foresay({"generate", folder.string(), "--json", "--prompt-ids", "1", "--max-tokens", "1"}))["ids"].size(),
+      1u);
+}
+
+}  // namespace
+}  // namespace foresay
