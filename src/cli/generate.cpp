@@ -86,7 +86,7 @@ int run(GenerateOptions& options) {
   if (options.json) {
     Json document = {{"model", open.folder.string()}, {"prompt_ids", generator.prompt()}, {"ids", result.ids},
         {"text", generator.shows_text() ? Json(drafted.text) : Json()}, {"finish_reason", name_of(result.finish)}};
-    if (!sampling.greedy() && sampling.effective_acceptance() == Acceptance::coupled) document["seed"] = result.seed;
+    if (sampling.effective_acceptance() == Acceptance::coupled) document["seed"] = result.seed;
     if (plain) document["identical"] = identical;
     document["stats"] = stats_json(result.stats, outcome);
     if (plain) {

@@ -38,12 +38,12 @@ std::optional<Tokenizer> open_tokenizer(const OpenModel& open, bool needed) {
   }
 }
 
-/// Every id that ends a turn: the config files' union, and the family's usual markers where the vocabulary has them.
+/// Every id that ends a turn: the config files' union, and the family's own markers where the vocabulary has them.
 std::vector<TokenId> stop_ids(const OpenModel& open, const std::optional<Tokenizer>& tokenizer) {
   std::set<TokenId> ids;
   for (const int id : declared_eos_ids(open.checkpoint)) ids.insert(id);
   if (tokenizer) {
-    std::vector<std::string> names = {"<|im_end|>", "<|endoftext|>"};
+    std::vector<std::string> names = open.loaded.model->info().turn_ends;
     const nlohmann::json& config = open.checkpoint.tokenizer_config().json();
     nlohmann::json eos = config.value("eos_token", nlohmann::json());
     if (eos.is_object()) eos = eos.value("content", nlohmann::json());

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "cli/option_values.h"
+#include "cli/output.h"
 
 #if defined(__APPLE__)
 #include <mach-o/dyld.h>
@@ -22,6 +23,16 @@ fs::path executable() {
 #else
   return fs::read_symlink("/proc/self/exe", ignored);
 #endif
+}
+
+/// A load that fails still says what it warned of: the warnings often hold the reason.
+LoadedModel load_or_say(const Checkpoint& checkpoint, Ops& ops, const ModelOptions& options, Report& report) {
+  try {
+    return load_model(checkpoint, ops, {.mtp = mtp_mode(options.mtp), .contract = {}}, report);
+  } catch (const Error&) {
+    say_report(report, /*json=*/true);
+    throw;
+  }
 }
 
 }  // namespace
@@ -67,6 +78,6 @@ OpenModel::OpenModel(const ModelOptions& options)
     : folder(model_folder(options.folder)),
       checkpoint(Checkpoint::open(folder, report)),
       ops(make_cpu_ops(options.threads)),
-      loaded(load_model(checkpoint, *ops, {.mtp = mtp_mode(options.mtp), .contract = {}}, report)) {}
+      loaded(load_or_say(checkpoint, *ops, options, report)) {}
 
 }  // namespace foresay::cli

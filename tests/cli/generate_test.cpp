@@ -152,6 +152,7 @@ TEST(Generate, CompareInJsonSaysIdentical) {
       kBundled, with(kIds, {"--max-tokens", "24", "--compare", "--temperature", "1.2", "--accept", "coupled"}));
   EXPECT_EQ(coupled["identical"], true);
   EXPECT_TRUE(coupled.contains("seed"));
+  EXPECT_FALSE(greedy.contains("seed"));
 }
 
 TEST(Generate, CompareReportsBothSpeedsAcceptanceAndIdentity) {

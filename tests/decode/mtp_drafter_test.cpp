@@ -91,6 +91,23 @@ TEST_P(MtpDrafterTest, HistoryInOnePieceIsHistoryStepByStep) {
   }
 }
 
+// Coupled acceptance needs drafts drawn by the noise of the very position at which the target will draw.
+TEST_P(MtpDrafterTest, DraftsAreDrawnByThePositionsOwnNoise) {
+  for (const Acceptance acceptance : {Acceptance::coupled, Acceptance::ratio}) {
+    MtpDrafter drafter(model());
+    const Ready all = ready(subject_().prompt(9), drafter);  // a prompt of one, eight generated
+    all.sequence->options.sampling.acceptance = acceptance;
+    observe(drafter, all, 0, all.hidden.rows);
+    const DraftBlock block = propose(drafter, *all.sequence, 8);
+    ASSERT_EQ(block.tokens.size(), 8u);
+    KeyedChance chance{KeyedNoise(11)};
+    for (std::size_t i = 0; i < block.tokens.size(); ++i) {
+      const auto purpose = acceptance == Acceptance::coupled ? Purpose::draw : Purpose::draft;
+      EXPECT_EQ(block.tokens[i], chance.draw(block.q[i], static_cast<std::uint32_t>(8 + i), purpose)) << "draft " << i;
+    }
+  }
+}
+
 TEST_P(MtpDrafterTest, SequencesThatShareAStepDraftAsAlone) {
   MtpDrafter drafter(model());
   std::vector<Ready> all;

@@ -213,7 +213,7 @@ void attach_head(const FamilyRequest& request, const Qwen35Config& config, Qwen3
       "head", checkpoint.head().tensors, checkpoint.config(), request.ops, request.report, request.storage);
   const auto norms =
       decide_head_norms(checkpoint, declared, source, request.overrides, model.contract_.trunk_norms.value);
-  check_head_gains(checkpoint, norms.value);
+  if (!request.overrides.head_norms) check_head_gains(checkpoint, norms.value);  // who insists may try a wrong one
   model.load_head(source, norms.value == NormEncoding::zero_centred);
   source.expect_all_taken();
   model.contract_.head_norms = norms;
