@@ -4,13 +4,13 @@
 
 PROGRAM := build/release/foresay
 MODEL ?=
-PROMPT ?= def read_config(path, encoding="utf-8"):
+PROMPT ?= Write a Python function that reads a file
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .PHONY: run build test asan format check-format clean help
 
 run: build  ## Generate from the bundled checkpoint (MODEL=folder PROMPT=text change it)
-	@$(PROGRAM) generate $(MODEL) --prompt '$(PROMPT)' --max-tokens 128 --compare
+	@$(PROGRAM) generate $(MODEL) --chat --prompt '$(PROMPT)' --max-tokens 128 --compare
 
 build: build/release/build.ninja  ## Build the program, release
 	@cmake --build --preset release --target foresay -- --quiet
