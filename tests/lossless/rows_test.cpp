@@ -161,8 +161,11 @@ TEST_P(RowInvariance, BorrowersOfASnapshotDoNotMeet) {
   const CacheSet::Snapshot snapshot = owner->snapshot();
   const auto borrower = model.make_caches(), late = model.make_caches();
   borrower->restore(snapshot);
-  run(*borrower, subject_().prompt(20, 9), false);  // other tokens at the shared page's free places
-  run(*owner, std::span(ids).subspan(kShared), true);
+  // Both write to the free places of the page they share, and both read what they wrote.
+  const Ids other = subject_().prompt(20, 9);
+  run(*owner, std::span(ids).subspan(kShared, 10), true);
+  run(*borrower, other, false);
+  run(*owner, std::span(ids).subspan(kShared + 10), true);
   EXPECT_TRUE(same(rows, truth));
   late->restore(snapshot);
   Rows from_snapshot;

@@ -242,11 +242,11 @@ class Witness {
   std::map<const CacheSet*, std::vector<Seen>> seen_;
 };
 
-/// A test over one subject; skipped where its files are not there.
+/// A test over one subject, whose files must be there.
 class SubjectTest : public ::testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (!subject(GetParam()).is_present()) GTEST_SKIP() << subject(GetParam()).folder() << " is not there";
+    ASSERT_TRUE(subject(GetParam()).is_present()) << subject(GetParam()).folder() << " is not there";
   }
   [[nodiscard]] Subject& subject_() const { return subject(GetParam()); }
 };
