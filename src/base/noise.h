@@ -4,7 +4,7 @@
 #include <array>
 #include <cstdint>
 
-#include "base/token.h"
+#include "foresay/token.h"
 
 namespace foresay {
 

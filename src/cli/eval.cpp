@@ -40,10 +40,9 @@ void refuse_damage(const Evaluation& result, const Checkpoint& checkpoint) {
 
 int run(const Options& options) {
   const std::vector<TokenId> ids = parse_ids("--ids", value_or_stdin("--ids", options.ids));
-  OpenModel open(options.model);
-  say_report(open.report, options.json);
-  const Evaluation result = evaluate(*open.loaded.model, ids, options.depth, options.chunk);
-  refuse_damage(result, open.checkpoint);
+  const auto open = open_model(options.model, options.json);
+  const Evaluation result = evaluate(open->model(), ids, options.depth, options.chunk);
+  refuse_damage(result, open->checkpoint);
 
   std::vector<TensorToWrite> tensors;
   const auto add = [&](std::string name, int rows, int width, const std::vector<float>& values) {
@@ -58,10 +57,10 @@ int run(const Options& options) {
   }
   write_safetensors(options.out, tensors);
 
-  const int depth = std::min(options.depth, open.loaded.model->info().max_depth);
+  const int depth = std::min(options.depth, open->model().info().max_depth);
   if (options.json) {
     nlohmann::ordered_json document = {
-        {"model", open.folder.string()}, {"ids", ids.size()}, {"depth", depth}, {"out", options.out}};
+        {"model", open->checkpoint.folder().string()}, {"ids", ids.size()}, {"depth", depth}, {"out", options.out}};
     for (const TensorToWrite& tensor : tensors) document["tensors"][tensor.name] = tensor.shape;
     write_json(document);
   } else {

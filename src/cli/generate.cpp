@@ -38,7 +38,7 @@ void check(GenerateOptions& options) {
 /// that does not load, and refused or reported as that is.
 MtpOutcome outcome_of(const GenerateOptions& options, const OpenModel& open, const Stats& stats) {
   MtpOutcome outcome = {options.model.mtp, stats.depth > 0, open.loaded.mtp_reason};
-  if (stats.depth == 0 && open.loaded.model->info().head_layers > 0) outcome.reason = "depth 0 was asked for";
+  if (stats.depth == 0 && open.model().info().head_layers > 0) outcome.reason = "depth 0 was asked for";
   if (stats.depth == 0 || stats.passes < 2 || stats.drafted[0] > 0) return outcome;
 
   const auto damage = find_non_finite(open.checkpoint);
@@ -58,9 +58,9 @@ MtpOutcome outcome_of(const GenerateOptions& options, const OpenModel& open, con
 int run(GenerateOptions& options) {
   check(options);
   watch_interrupts();
-  OpenModel open(options.model);
-  say_report(open.report, options.json);
-  const ModelInfo& info = open.loaded.model->info();
+  const auto opened = open_model(options.model, options.json);
+  const OpenModel& open = *opened;
+  const ModelInfo& info = open.model().info();
   if (info.head_layers > 0 && options.decode.depth > info.max_depth) {
     say(fmt::format("note: depth {} is capped to {}, what this head can do\n", options.decode.depth, info.max_depth));
   }
@@ -84,8 +84,9 @@ int run(GenerateOptions& options) {
 
   const SamplingOptions& sampling = options.decode.sampling;
   if (options.json) {
-    Json document = {{"model", open.folder.string()}, {"prompt_ids", generator.prompt()}, {"ids", result.ids},
-        {"text", generator.shows_text() ? Json(drafted.text) : Json()}, {"finish_reason", name_of(result.finish)}};
+    Json document = {{"model", open.checkpoint.folder().string()}, {"prompt_ids", generator.prompt()},
+        {"ids", result.ids}, {"text", generator.shows_text() ? Json(drafted.text) : Json()},
+        {"finish_reason", name_of(result.finish)}};
     if (sampling.effective_acceptance() == Acceptance::coupled) document["seed"] = result.seed;
     if (plain) document["identical"] = identical;
     document["stats"] = stats_json(result.stats, outcome);

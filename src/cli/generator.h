@@ -9,7 +9,7 @@
 
 #include "cli/open_model.h"
 #include "decode/generate.h"
-#include "text/tokenizer.h"
+#include "library/text_model.h"
 
 namespace foresay::cli {
 
@@ -53,12 +53,9 @@ class Generator {
 
  private:
   [[nodiscard]] Generation decode(const GenerateRequest& request) const;
-  [[noreturn]] void explain(const std::string& problem) const;
 
   const GenerateOptions& options_;
-  const OpenModel& open_;
-  const Model& model_;
-  std::optional<Tokenizer> tokenizer_;
+  TextModel text_;
   GenerateRequest request_;
 };
 

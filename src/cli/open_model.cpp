@@ -25,16 +25,6 @@ fs::path executable() {
 #endif
 }
 
-/// A load that fails still says what it warned of: the warnings often hold the reason.
-LoadedModel load_or_say(const Checkpoint& checkpoint, Ops& ops, const ModelOptions& options, Report& report) {
-  try {
-    return load_model(checkpoint, ops, {.mtp = mtp_mode(options.mtp), .contract = {}}, report);
-  } catch (const Error&) {
-    say_report(report, /*json=*/true);
-    throw;
-  }
-}
-
 }  // namespace
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
@@ -74,10 +64,18 @@ MtpMode mtp_mode(const std::string& name) {
   fail(ErrorCode::usage, "--mtp: expected on, auto, off or required, found {}", name);
 }
 
-OpenModel::OpenModel(const ModelOptions& options)
-    : folder(model_folder(options.folder)),
-      checkpoint(Checkpoint::open(folder, report)),
-      ops(make_cpu_ops(options.threads)),
-      loaded(load_or_say(checkpoint, *ops, options, report)) {}
+std::unique_ptr<OpenModel> open_model(const ModelOptions& options, bool json) {
+  Report report;
+  const OpenOptions open = {
+      .folder = model_folder(options.folder), .mtp = mtp_mode(options.mtp), .threads = options.threads};
+  try {
+    auto model = std::make_unique<OpenModel>(open, report);
+    say_report(report, json);
+    return model;
+  } catch (const Error&) {
+    say_report(report, /*json=*/true);
+    throw;
+  }
+}
 
 }  // namespace foresay::cli

@@ -6,9 +6,7 @@
 #include <memory>
 #include <string>
 
-#include "base/report.h"
-#include "checkpoint/checkpoint.h"
-#include "model/load.h"
+#include "library/open_model.h"
 
 namespace foresay::cli {
 
@@ -27,17 +25,8 @@ void add_model_options(CLI::App& app, ModelOptions& options);
 [[nodiscard]] std::filesystem::path model_folder(const std::string& given);
 [[nodiscard]] MtpMode mtp_mode(const std::string& name);
 
-/// An opened model with everything that keeps it alive. Not movable: members refer to each other.
-struct OpenModel {
-  explicit OpenModel(const ModelOptions& options);
-  OpenModel(const OpenModel&) = delete;
-  OpenModel& operator=(const OpenModel&) = delete;
-
-  std::filesystem::path folder;
-  Report report;
-  Checkpoint checkpoint;
-  std::unique_ptr<Ops> ops;
-  LoadedModel loaded;
-};
+/// Opens the model that the options name and says on stderr what was noticed (say_report), also when it fails: the
+/// warnings often hold the reason.
+[[nodiscard]] std::unique_ptr<OpenModel> open_model(const ModelOptions& options, bool json);
 
 }  // namespace foresay::cli

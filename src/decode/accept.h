@@ -7,9 +7,9 @@
 #include <functional>
 #include <span>
 
-#include "base/token.h"
 #include "decode/sample/chance.h"
 #include "decode/sample/distribution.h"
+#include "foresay/token.h"
 
 namespace foresay {
 

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "base/token.h"
+#include "foresay/token.h"
 #include "model/model.h"
 
 namespace foresay {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "base/token.h"
 #include "decode/draft/drafter.h"
 #include "decode/sample/chance.h"
-#include "decode/sample/sampling.h"
-#include "decode/stats.h"
+#include "foresay/sampling.h"
+#include "foresay/stats.h"
+#include "foresay/token.h"
 #include "model/model.h"
 
 namespace foresay {

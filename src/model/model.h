@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "base/token.h"
+#include "foresay/token.h"
 #include "model/cache/cache.h"
 #include "model/contract.h"
 #include "model/ops.h"

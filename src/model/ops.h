@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/token.h"
 #include "checkpoint/quantisation.h"
+#include "foresay/token.h"
 #include "model/cache/cache.h"
 #include "model/cache/shapes.h"
 #include "model/tensor.h"

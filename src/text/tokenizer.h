@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/token.h"
+#include "foresay/token.h"
 
 namespace foresay {
 

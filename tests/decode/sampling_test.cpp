@@ -1,4 +1,4 @@
-#include "decode/sample/sampling.h"
+#include "foresay/sampling.h"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "base/token.h"
 #include "decode/sample/distribution.h"
+#include "foresay/token.h"
 #include "model/tensor.h"
 
 namespace foresay {

@@ -5,8 +5,8 @@
 #include <span>
 #include <vector>
 
-#include "base/token.h"
-#include "decode/sample/sampling.h"
+#include "foresay/sampling.h"
+#include "foresay/token.h"
 
 namespace foresay {
 

@@ -1,4 +1,4 @@
-// decode/stats.h: what one generation cost and what its drafts were worth.
+// foresay/stats.h: what one generation cost and what its drafts were worth.
 #pragma once
 
 #include <vector>

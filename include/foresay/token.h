@@ -1,4 +1,4 @@
-// base/token.h: token ids.
+// foresay/token.h: token ids.
 #pragma once
 
 #include <cstdint>

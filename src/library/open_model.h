@@ -1,0 +1,35 @@
+// library/open_model.h: a checkpoint folder opened on a lane, with everything that keeps the model alive.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+
+#include "base/report.h"
+#include "checkpoint/checkpoint.h"
+#include "model/load.h"
+
+namespace foresay {
+
+struct OpenOptions {
+  std::filesystem::path folder;
+  MtpMode mtp = MtpMode::on;
+  ContractOverrides contract = {};
+  int threads = 0;  ///< of the CPU lane; 0 is every core this process may use
+};
+
+/// Not movable: members refer to each other. The thread that opens a model is the one that runs it.
+struct OpenModel {
+  /// Throws as Checkpoint::open and load_model do; `report` then still holds what was noticed before.
+  OpenModel(const OpenOptions& options, Report& report);
+  OpenModel(const OpenModel&) = delete;
+  OpenModel& operator=(const OpenModel&) = delete;
+
+  Checkpoint checkpoint;
+  std::unique_ptr<Ops> ops;
+  LoadedModel loaded;
+
+  [[nodiscard]] const Model& model() const { return *loaded.model; }
+  [[nodiscard]] bool has_head() const { return model().info().head_layers > 0; }
+};
+
+}  // namespace foresay
