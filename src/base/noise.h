@@ -15,8 +15,8 @@ namespace foresay {
 
 /// What a random number is for. Under coupled acceptance draft and target share `draw`. Under ratio acceptance a draft
 /// token is a `draft`, its survival an `accept`, and the correction or bonus token at its position a `residual`: no two
-/// share a key.
-enum class Purpose : std::uint32_t { draw = 0, draft = 1, accept = 2, residual = 3 };
+/// share a key. `xtc` is the coin of a position, the same for draft and target.
+enum class Purpose : std::uint32_t { draw = 0, draft = 1, accept = 2, residual = 3, xtc = 4 };
 
 /// Random numbers of one generated sequence, keyed by (seed, choice, generated index, purpose, token id).
 /// The same key gives the same number in any order, on any thread, at any depth: nothing is consumed.

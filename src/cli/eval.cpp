@@ -11,7 +11,7 @@
 #include "cli/output.h"
 #include "cli/verb.h"
 #include "decode/evaluate.h"
-#include "decode/sample/distribution.h"
+#include "decode/sample/row.h"
 
 namespace foresay::cli {
 namespace {
@@ -27,9 +27,8 @@ struct Options {
 /// Logits that are not finite: an error that names the weight to blame. Where every weight is finite they are a result.
 void refuse_damage(const Evaluation& result, const Checkpoint& checkpoint) {
   const bool finite =
-      first_not_finite(result.logits) < 0 && std::all_of(
-                                                 result.mtp_logits.begin(), result.mtp_logits.end(),
-                                                 [](const auto& logits) { return first_not_finite(logits) < 0; });
+      row_problem(result.logits).empty() && std::all_of(result.mtp_logits.begin(), result.mtp_logits.end(),
+                                                [](const auto& logits) { return row_problem(logits).empty(); });
   if (finite) return;
   if (const auto damage = find_non_finite(checkpoint)) {
     fail(ErrorCode::checkpoint, "[eval] the logits are not finite: {}; the checkpoint is damaged, fetch it again",

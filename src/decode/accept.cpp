@@ -35,7 +35,7 @@ Verdict accept_ratio(std::span<const TokenId> draft, std::span<const Distributio
       return {static_cast<int>(i), chance.draw(target, at(index, i), Purpose::residual)};
     }
     const double wanted = target.probability(draft[i]);
-    if (!chance.happens(std::min(1.0, wanted / drafted), at(index, i))) {
+    if (!chance.happens(std::min(1.0, wanted / drafted), at(index, i), Purpose::accept)) {
       return {static_cast<int>(i), chance.draw(residual(target, q[i]), at(index, i), Purpose::residual)};
     }
   }

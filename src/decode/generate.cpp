@@ -1,44 +1,47 @@
 #include "decode/generate.h"
 
-#include <algorithm>
-#include <chrono>
-
-#include "decode/prefill.h"
-#include "decode/round.h"
+#include "base/error.h"
+#include "decode/batch.h"
 
 namespace foresay {
-namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
-}  // namespace
 
 Generation generate(const Model& model, Drafter* drafter, const GenerateRequest& request) {
-  Sequence sequence(model, request.prompt, request.options);
-  sequence.on_token = request.on_token;
-  sequence.stats.depth = drafter != nullptr ? std::min(request.options.depth, drafter->max_depth()) : 0;
+  std::function<bool(int, TokenId)> on_token;
+  if (request.on_token) on_token = [&](int /*choice*/, TokenId id) { return request.on_token(id); };
+  return std::move(generate_choices(model, drafter, request, 1, on_token).front());
+}
 
-  const auto prompt_start = std::chrono::steady_clock::now();
-  prefill(model, drafter, sequence, request.prefill_chunk, request.cancel);
-  sequence.stats.prompt_seconds = seconds_since(prompt_start);
-
-  const auto decode_start = std::chrono::steady_clock::now();
-  Sequence* const one[] = {&sequence};
-  while (sequence.finish == Finish::running) {
+std::vector<Generation> generate_choices(const Model& model, Drafter* drafter, const GenerateRequest& request, int n,
+    const std::function<bool(int choice, TokenId)>& on_token) {
+  if (n < 1) fail(ErrorCode::usage, "--choices: expected 1 or more, found {}", n);
+  std::vector<std::unique_ptr<Sequence>> choices;
+  std::vector<Sequence*> sequences;
+  for (int c = 0; c < n; ++c) {
+    DecodeOptions options = request.options;
+    options.sampling.choice += static_cast<std::uint32_t>(c);
+    choices.push_back(std::make_unique<Sequence>(model, request.prompt, std::move(options)));
+    if (on_token) choices.back()->on_token = [&on_token, c](TokenId id) { return on_token(c, id); };
+    sequences.push_back(choices.back().get());
+  }
+  Batch batch(model, drafter, request.prefill_chunk);
+  batch.join(std::move(choices));
+  bool running = true;
+  while (running) {
     if (request.cancel != nullptr && *request.cancel) {
-      sequence.finish = Finish::cancelled;
+      for (Sequence* sequence : sequences) {
+        if (sequence->finish == Finish::running) sequence->finish = Finish::cancelled;
+      }
       break;
     }
-    round(model, drafter, one);
+    running = batch.step();
   }
-  sequence.stats.decode_seconds = seconds_since(decode_start);
-  sequence.stats.drafted.resize(static_cast<std::size_t>(sequence.stats.depth));
-  sequence.stats.accepted.resize(static_cast<std::size_t>(sequence.stats.depth));
-
-  return {{sequence.tokens.begin() + sequence.prompt_length, sequence.tokens.end()}, sequence.finish,
-      std::move(sequence.problem), sequence.seed, std::move(sequence.stats)};
+  std::vector<Generation> generations;
+  for (Sequence* sequence : sequences) {
+    generations.push_back({{sequence->tokens.begin() + sequence->prompt_length, sequence->tokens.end()},
+        std::move(sequence->log_probabilities), sequence->finish, std::move(sequence->problem), sequence->seed,
+        std::move(sequence->stats)});
+  }
+  return generations;
 }
 
 }  // namespace foresay

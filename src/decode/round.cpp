@@ -22,10 +22,11 @@ void count(Stats& stats, std::size_t drafted, int accepted) {
 /// Emits what survived and lets every cache keep exactly the rows that are now certain: the pending token and all
 /// emitted ones but the last.
 void commit(const Model& model, Drafter* drafter, Sequence& sequence, const DraftBlock& block, const Verdict& verdict,
-    const Tensor& hidden, int first_row) {
+    const Tensor& hidden, int first_row, std::span<const float> logits) {
   std::vector<TokenId> candidates(block.tokens.begin(), block.tokens.begin() + verdict.accepted);
   candidates.push_back(verdict.next);
-  const int emitted = sequence.emit(candidates);  // cut at the first stop
+  const std::size_t vocab = logits.size() / (block.tokens.size() + 1);
+  const int emitted = sequence.emit(candidates, logits.first(candidates.size() * vocab));  // cut at the first stop
   sequence.caches->keep(emitted);
   if (!sequence.draft_state || sequence.finish != Finish::running) return;
   drafter->observe(sequence, model.ops().select(hidden, row_range(first_row, emitted)));
@@ -59,11 +60,12 @@ void round(const Model& model, Drafter* drafter, std::span<Sequence* const> sequ
     Sequence& sequence = *running[i];
     const std::size_t drafted = blocks[i].tokens.size(), first = static_cast<std::size_t>(verification.first_row[i]);
     const int known = static_cast<int>(sequence.tokens.size());
-    const auto verdict = decide(sequence, blocks[i], logits.subspan(first * vocab, (drafted + 1) * vocab));
+    const auto rows = logits.subspan(first * vocab, (drafted + 1) * vocab);
+    const auto verdict = decide(sequence, blocks[i], rows);
     if (!verdict) continue;  // the sequence has failed
     count(sequence.stats, drafted, verdict->accepted);
     if (sequence.on_round) sequence.on_round({known, blocks[i].tokens, verdict->accepted});
-    commit(model, drafter, sequence, blocks[i], *verdict, hidden, verification.first_row[i]);
+    commit(model, drafter, sequence, blocks[i], *verdict, hidden, verification.first_row[i], rows);
   }
 }
 

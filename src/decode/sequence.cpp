@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "decode/sample/log_probabilities.h"
 
 namespace foresay {
 namespace {
@@ -11,6 +12,15 @@ namespace {
 std::uint64_t system_seed() {
   std::random_device device;
   return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
+/// What validate() cannot know: the vocabulary.
+void check_bias(const SamplingOptions& sampling, int vocab) {
+  if (sampling.logit_bias.empty()) return;
+  const TokenId highest = sampling.logit_bias.rbegin()->first;
+  if (highest >= vocab) {
+    fail(ErrorCode::usage, "--logit-bias: id {} is outside the vocabulary; expected 0 to {}", highest, vocab - 1);
+  }
 }
 
 }  // namespace
@@ -21,12 +31,21 @@ Sequence::Sequence(
       prompt_length(static_cast<int>(tokens.size())),
       options(std::move(decode_options)),
       seed(options.sampling.seed ? *options.sampling.seed : system_seed()),
-      chance(own_chance ? std::move(own_chance) : std::make_unique<KeyedChance>(KeyedNoise(seed))),
+      chance(own_chance ? std::move(own_chance)
+                        : std::make_unique<KeyedChance>(KeyedNoise(seed, options.sampling.choice))),
       context_(model.info().context) {
   validate(options.sampling);
   if (options.depth < 0 || options.depth > 8)
     fail(ErrorCode::usage, "--depth: expected 0 to 8, found {}", options.depth);
   if (options.max_tokens < 1) fail(ErrorCode::usage, "--max-tokens: expected 1 or more, found {}", options.max_tokens);
+  if (options.min_tokens < 0 || options.min_tokens > options.max_tokens) {
+    fail(ErrorCode::usage, "--min-tokens: expected 0 to {} (the most tokens), found {}", options.max_tokens,
+        options.min_tokens);
+  }
+  if (options.top_logprobs && *options.top_logprobs < 0) {
+    fail(ErrorCode::usage, "--logprobs: expected a whole number >= 0, found {}", *options.top_logprobs);
+  }
+  check_bias(options.sampling, model.info().vocab);
   if (prompt_length == 0) fail(ErrorCode::usage, "the prompt is empty; expected at least one token");
   for (const TokenId id : tokens) {
     if (id < 0 || id >= model.info().vocab) {
@@ -46,10 +65,16 @@ int Sequence::remaining() const {
   return std::min(options.max_tokens - generated(), context_ - static_cast<int>(tokens.size()));
 }
 
-int Sequence::emit(std::span<const TokenId> candidates) {
+int Sequence::emit(std::span<const TokenId> candidates, std::span<const float> logits) {
+  const std::size_t vocab = candidates.empty() ? 0 : logits.size() / candidates.size();
   int emitted = 0;
   for (const TokenId id : candidates) {
     if (finish != Finish::running) break;
+    if (options.top_logprobs) {
+      const auto row = logits.subspan(static_cast<std::size_t>(emitted) * vocab, vocab);
+      log_probabilities.push_back(
+          foresay::log_probabilities(row, id, *options.top_logprobs, options.sampling.vocab_limit));
+    }
     tokens.push_back(id);
     ++emitted;
     ++stats.generated;
@@ -62,6 +87,11 @@ int Sequence::emit(std::span<const TokenId> candidates) {
     }
   }
   return emitted;
+}
+
+void Sequence::fork_state(Sequence& from, Drafter* drafter) {
+  caches->restore(from.caches->snapshot());
+  if (options.depth > 0 && drafter != nullptr && from.draft_state) draft_state = drafter->fork(*from.draft_state);
 }
 
 void Sequence::fail_with(std::string why) {

@@ -4,11 +4,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "decode/draft/drafter.h"
 #include "decode/sample/chance.h"
+#include "foresay/log_probabilities.h"
 #include "foresay/sampling.h"
 #include "foresay/stats.h"
 #include "foresay/token.h"
@@ -20,7 +23,9 @@ struct DecodeOptions {
   SamplingOptions sampling;
   int depth = 3;                  ///< tokens drafted per round, 0 to 8; 0 is plain decoding
   int max_tokens = 256;           ///< >= 1
+  int min_tokens = 0;             ///< stop ids are forbidden until so many were generated; 0 to max_tokens
   std::vector<TokenId> stop_ids;  ///< a generated stop id is the last one
+  std::optional<int> top_logprobs = std::nullopt;  ///< log-probabilities wanted: of the token and of so many others
 };
 
 enum class Finish {
@@ -53,6 +58,8 @@ struct Sequence {
   std::unique_ptr<CacheSet> caches;
   std::unique_ptr<DraftState> draft_state;  ///< the drafter's; null without one
   std::unique_ptr<Chance> chance;
+  /// One per generated token when options.top_logprobs is set, else empty; the last one is there when on_token runs.
+  std::vector<TokenLogProbabilities> log_probabilities;
   Stats stats;
   Finish finish = Finish::running;
   std::string problem;  ///< with Finish::error
@@ -64,7 +71,10 @@ struct Sequence {
   /// Tokens that may still be emitted, by max_tokens and by the context.
   [[nodiscard]] int remaining() const;
   /// Appends tokens in order until one ends the sequence; returns how many were appended.
-  int emit(std::span<const TokenId> candidates);
+  ///   logits  [candidates, V]  the target's rows they came from; read for log-probabilities only
+  int emit(std::span<const TokenId> candidates, std::span<const float> logits = {});
+  /// Takes over what another sequence with the same tokens has read, as if this one had read it itself.
+  void fork_state(Sequence& from, Drafter* drafter);
   /// Ends the sequence with Finish::error and drops its state, which is not to be trusted any more.
   void fail_with(std::string why);
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "decode/next_token.h"
+
 namespace foresay {
 
 Verification verify(const Model& model, std::span<Sequence* const> sequences, std::span<const DraftBlock> blocks) {
@@ -29,12 +31,11 @@ std::optional<Verdict> decide(Sequence& sequence, const DraftBlock& block, std::
   std::string problem;
   const TargetRows target(block.tokens.size() + 1, [&](std::size_t row) {
     const auto values = logits.subspan(row * vocab, vocab);
-    const int bad = first_not_finite(values, sampling.vocab_limit);
-    if (bad >= 0 && problem.empty()) {
-      problem = fmt::format("the target's logits at generated token {} are not finite (id {}: {})", index + row, bad,
-          values[static_cast<std::size_t>(bad)]);
-    }
-    return problem.empty() ? shape(values, sampling) : Distribution{{0}, {1.0}};
+    std::string why;
+    auto distribution = next_distribution(sequence, std::span(block.tokens).first(row), values, why);
+    if (distribution) return std::move(*distribution);
+    if (problem.empty()) problem = fmt::format("the target's row at generated token {}: {}", index + row, why);
+    return Distribution{{0}, {1.0}};
   });
   const bool coupled = sampling.greedy() || sampling.effective_acceptance() == Acceptance::coupled;
   const Verdict verdict = coupled ? accept_coupled(block.tokens, target, index, *sequence.chance)

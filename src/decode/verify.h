@@ -21,8 +21,8 @@ struct Verification {
 
 /// Which drafts of a block survive and what follows, by the sequence's own sampling and acceptance.
 ///   logits  [k+1, V]  the target's rows
-/// A row that decides something and is not finite ends the sequence with Finish::error, drops its state and gives
-/// nothing. Rows behind the first rejection are not looked at: plain decoding never sees them.
+/// A row that decides something and from which no token can be drawn ends the sequence with Finish::error, drops its
+/// state and gives nothing. Rows behind the first rejection are not looked at: plain decoding never sees them.
 [[nodiscard]] std::optional<Verdict> decide(Sequence& sequence, const DraftBlock& block, std::span<const float> logits);
 
 }  // namespace foresay

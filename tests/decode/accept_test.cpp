@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "decode/chi_square.h"
 #include "decode/choice_tree.h"
+#include "decode/sample/shape.h"
 
 namespace foresay {
 namespace {
@@ -166,7 +167,9 @@ TEST(AcceptRatio, RoundsFollowEachOtherExactly) {
       TokenId draw(const Distribution& d, std::uint32_t, Purpose purpose) override {
         return ChoiceTree::draw(d, ++calls, purpose);
       }
-      bool happens(double probability, std::uint32_t) override { return ChoiceTree::happens(probability, ++calls); }
+      bool happens(double probability, std::uint32_t, Purpose purpose) override {
+        return ChoiceTree::happens(probability, ++calls, purpose);
+      }
       std::uint32_t calls = 0;
     } tree;
     tree.for_each_outcome([&] { return speculate(target, drafter, 2, 3, 3, accept_ratio, tree); },
@@ -198,7 +201,7 @@ TEST(AcceptRatio, TheEnumerationCatchesWrongRules) {
     for (std::size_t i = 0; i < draft.size(); ++i) {
       const auto at = index + static_cast<std::uint32_t>(i);
       const double ratio = p[i].probability(draft[i]) / q[i].probability(draft[i]);
-      if (!chance.happens(std::min(1.0, ratio), at)) {
+      if (!chance.happens(std::min(1.0, ratio), at, Purpose::accept)) {
         return Verdict{static_cast<int>(i), chance.draw(p[i], at, Purpose::residual)};
       }
     }

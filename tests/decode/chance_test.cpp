@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "decode/chi_square.h"
+#include "decode/sample/shape.h"
 
 namespace foresay {
 namespace {
@@ -99,8 +100,8 @@ TEST(KeyedChance, OneIdNeedsNoDrawAndNoIdIsAnError) {
 TEST(KeyedChance, NeverAndAlwaysAreExact) {
   KeyedChance chance(KeyedNoise(8));
   for (std::uint32_t i = 0; i < 10'000; ++i) {
-    ASSERT_FALSE(chance.happens(0, i));
-    ASSERT_TRUE(chance.happens(1, i));
+    ASSERT_FALSE(chance.happens(0, i, Purpose::accept));
+    ASSERT_TRUE(chance.happens(1, i, Purpose::accept));
   }
 }
 
@@ -108,7 +109,7 @@ TEST(KeyedChance, HappensAsOftenAsAsked) {
   for (const double probability : {0.01, 0.3, 0.9}) {
     KeyedChance chance(KeyedNoise(9));
     std::vector<int> counts(2);
-    for (std::uint32_t i = 0; i < 100'000; ++i) ++counts[chance.happens(probability, i) ? 1 : 0];
+    for (std::uint32_t i = 0; i < 100'000; ++i) ++counts[chance.happens(probability, i, Purpose::accept) ? 1 : 0];
     expect_fits(counts, {{0, 1}, {1 - probability, probability}});
   }
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -22,6 +23,7 @@ class ChoiceTree : public Chance {
       depth_ = 0;
       probability_ = 1;
       keys_.clear();
+      coins_.clear();
       const auto outcome = procedure();
       ASSERT_EQ(depth_, path_.size()) << "the procedure is not a function of its choices";
       leaf(outcome, probability_);
@@ -34,11 +36,10 @@ class ChoiceTree : public Chance {
     return d.ids[choose(d.p)];
   }
 
-  bool happens(double probability, std::uint32_t index) override {
-    use_key(index, Purpose::accept);
-    if (probability <= 0) return false;
-    if (probability >= 1) return true;
-    return choose({probability, 1 - probability}) == 0;
+  bool happens(double probability, std::uint32_t index, Purpose purpose) override {
+    if (purpose == Purpose::xtc) return coin(probability, index);
+    use_key(index, purpose);
+    return flip(probability);
   }
 
  private:
@@ -46,6 +47,19 @@ class ChoiceTree : public Chance {
     std::vector<double> odds;
     std::size_t taken = 0;
   };
+
+  bool flip(double probability) {
+    if (probability <= 0) return false;
+    if (probability >= 1) return true;
+    return choose({probability, 1 - probability}) == 0;
+  }
+
+  /// A position's coin falls once, whoever looks at it.
+  bool coin(double probability, std::uint32_t index) {
+    const auto known = coins_.find(index);
+    if (known != coins_.end()) return known->second;
+    return coins_[index] = flip(probability);
+  }
 
   std::size_t choose(const std::vector<double>& odds) {
     if (depth_ == path_.size()) path_.push_back({odds, 0});
@@ -70,6 +84,7 @@ class ChoiceTree : public Chance {
   std::size_t depth_ = 0;
   double probability_ = 1;
   std::set<std::pair<std::uint32_t, Purpose>> keys_;
+  std::map<std::uint32_t, bool> coins_;
 };
 
 }  // namespace foresay

@@ -98,7 +98,7 @@ TEST(Generate, AnErrorInThePromptsPassGivesNoToken) {
   const Generation result = generate(poisoned, nullptr, request_of(0, 10));
   EXPECT_EQ(result.finish, Finish::error);
   EXPECT_TRUE(result.ids.empty());
-  EXPECT_NE(result.problem.find("token 0 "), std::string::npos) << result.problem;
+  EXPECT_NE(result.problem.find("token 0:"), std::string::npos) << result.problem;
 }
 
 // -inf is a masked id, not damage.

@@ -86,12 +86,16 @@ double misfit(const std::map<Tokens, int>& counts, const std::map<Tokens, double
 class Always final : public KeyedChance {
  public:
   using KeyedChance::KeyedChance;
-  [[nodiscard]] bool happens(double /*probability*/, std::uint32_t /*index*/) override { return true; }
+  [[nodiscard]] bool happens(double /*probability*/, std::uint32_t /*index*/, Purpose /*purpose*/) override {
+    return true;
+  }
 };
 class Never final : public KeyedChance {
  public:
   using KeyedChance::KeyedChance;
-  [[nodiscard]] bool happens(double /*probability*/, std::uint32_t /*index*/) override { return false; }
+  [[nodiscard]] bool happens(double /*probability*/, std::uint32_t /*index*/, Purpose /*purpose*/) override {
+    return false;
+  }
 };
 
 class RatioRun : public ::testing::Test {

@@ -31,6 +31,8 @@ class Drafter {
 
   [[nodiscard]] virtual int max_depth() const = 0;
   [[nodiscard]] virtual std::unique_ptr<DraftState> begin() = 0;
+  /// A state of its own that remembers the same; made between rounds, for another sequence with the same tokens.
+  [[nodiscard]] virtual std::unique_ptr<DraftState> fork(DraftState& state) = 0;
 
   /// The target has committed further rows of the sequence: hidden [m, D] in order of position, as the contract hands
   /// them over. The sequence's tokens are known one past them, but for the last row of the prompt.

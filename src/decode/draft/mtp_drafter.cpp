@@ -1,5 +1,6 @@
 #include "decode/draft/mtp_drafter.h"
 
+#include "decode/next_token.h"
 #include "decode/sequence.h"
 
 namespace foresay {
@@ -29,12 +30,14 @@ void add_pairs(
   hidden.push_back(rows);
 }
 
-/// Draws the next draft token of a block from one row of head logits. False when the row is not finite: the block ends
-/// there, and a broken head costs speed, never the answer.
+/// Draws the next draft token of a block from one row of head logits. False when no token can be drawn from it: the
+/// block ends there, and a broken head costs speed, never the answer.
 bool draw(Sequence& sequence, DraftBlock& block, std::span<const float> logits) {
-  if (first_not_finite(logits, sequence.options.sampling.vocab_limit) >= 0) return false;
+  std::string problem;
+  auto q = next_distribution(sequence, block.tokens, logits, problem);
+  if (!q) return false;
   const auto index = static_cast<std::uint32_t>(sequence.generated() + static_cast<int>(block.tokens.size()));
-  block.q.push_back(shape(logits, sequence.options.sampling));
+  block.q.push_back(std::move(*q));
   block.tokens.push_back(sequence.chance->draw(block.q.back(), index, draft_purpose(sequence.options.sampling)));
   return true;
 }
@@ -45,6 +48,16 @@ std::unique_ptr<DraftState> MtpDrafter::begin() {
   auto state = std::make_unique<MtpState>();
   state->caches = model_.make_head_caches();
   return state;
+}
+
+std::unique_ptr<DraftState> MtpDrafter::fork(DraftState& state) {
+  auto& from = static_cast<MtpState&>(state);
+  auto copy = std::make_unique<MtpState>();
+  copy->caches = model_.make_head_caches();
+  copy->caches->restore(from.caches->snapshot());
+  copy->pending = from.pending;
+  copy->pending_rows = from.pending_rows;
+  return copy;
 }
 
 void MtpDrafter::observe(Sequence& sequence, const Tensor& hidden) {

@@ -15,6 +15,7 @@ class MtpDrafter final : public Drafter {
 
   [[nodiscard]] int max_depth() const override { return model_.info().max_depth; }
   [[nodiscard]] std::unique_ptr<DraftState> begin() override;
+  [[nodiscard]] std::unique_ptr<DraftState> fork(DraftState& state) override;
   void observe(Sequence& sequence, const Tensor& hidden) override;
   [[nodiscard]] std::vector<DraftBlock> propose(
       std::span<Sequence* const> sequences, std::span<const int> depths) override;

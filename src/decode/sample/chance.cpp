@@ -43,8 +43,8 @@ TokenId KeyedChance::draw(const Distribution& d, std::uint32_t index, Purpose pu
   return winner;
 }
 
-bool KeyedChance::happens(double probability, std::uint32_t index) {
-  return noise_.uniform(index, Purpose::accept) < probability;
+bool KeyedChance::happens(double probability, std::uint32_t index, Purpose purpose) {
+  return noise_.uniform(index, purpose) < probability;
 }
 
 }  // namespace foresay

@@ -14,8 +14,9 @@ class Chance {
   virtual ~Chance() = default;
   /// A token drawn from d for the given purpose. A distribution with one id is that id without a draw.
   [[nodiscard]] virtual TokenId draw(const Distribution& d, std::uint32_t index, Purpose purpose) = 0;
-  /// True with the given probability; strict u < probability, so 0 never happens and 1 always does.
-  [[nodiscard]] virtual bool happens(double probability, std::uint32_t index) = 0;
+  /// True with the given probability; strict u < probability, so 0 never happens and 1 always does. Asked twice for one
+  /// index and purpose it answers alike.
+  [[nodiscard]] virtual bool happens(double probability, std::uint32_t index, Purpose purpose) = 0;
 };
 
 /// Chance from keyed noise. Draws are Gumbel-max: argmax of ln p + g(key, id), the lowest id among equals; ids that
@@ -24,7 +25,7 @@ class KeyedChance : public Chance {
  public:
   explicit KeyedChance(KeyedNoise noise) : noise_(noise) {}
   [[nodiscard]] TokenId draw(const Distribution& d, std::uint32_t index, Purpose purpose) override;
-  [[nodiscard]] bool happens(double probability, std::uint32_t index) override;
+  [[nodiscard]] bool happens(double probability, std::uint32_t index, Purpose purpose) override;
 
  private:
   KeyedNoise noise_;

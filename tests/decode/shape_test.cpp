@@ -1,0 +1,283 @@
+#include "decode/sample/shape.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "decode/sample/row.h"
+
+namespace foresay {
+namespace {
+
+constexpr float kInf = std::numeric_limits<float>::infinity();
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+
+using Ids = std::vector<TokenId>;
+
+/// The message of the ErrorCode::internal that `act` throws.
+template <typename Act>
+std::string internal_error(Act act) {
+  try {
+    (void)act();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::internal);
+    return error.what();
+  }
+  ADD_FAILURE() << "did not throw";
+  return "";
+}
+
+/// The definitions, filter by filter over whole rows, with no shortcut.
+Distribution shape_by_definition(const std::vector<float>& logits, const SamplingOptions& options) {
+  const auto n = std::min(logits.size(), static_cast<std::size_t>(options.vocab_limit));
+  std::vector<double> logp(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(n));
+  const double peak = *std::ranges::max_element(logp);
+  for (double& x : logp) x -= peak;
+  const auto masked = -std::numeric_limits<double>::infinity();
+  const auto descending = [&] {
+    std::vector<std::size_t> order(n);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return logp[a] > logp[b]; });
+    return order;
+  };
+  if (options.top_p < 1) {
+    double total = 0;
+    for (const double x : logp) total += std::exp(x);
+    double above = 0, threshold = 0;
+    for (const std::size_t id : descending()) {
+      if (above < options.top_p * total) threshold = logp[id];
+      above += std::exp(logp[id]);
+    }
+    for (double& x : logp) x = x < threshold ? masked : x;
+  }
+  if (options.min_p > 0) {
+    for (double& x : logp) x = x < std::log(options.min_p) ? masked : x;
+  }
+  if (options.top_k > 0) {
+    const auto order = descending();
+    for (std::size_t i = static_cast<std::size_t>(options.top_k); i < n; ++i) logp[order[i]] = masked;
+  }
+  Distribution d;
+  double total = 0;
+  for (std::size_t id = 0; id < n; ++id) {
+    const double weight = std::exp(logp[id] / options.temperature);
+    if (weight == 0) continue;
+    d.ids.push_back(static_cast<TokenId>(id));
+    d.p.push_back(weight);
+    total += weight;
+  }
+  for (double& p : d.p) p /= total;
+  return d;
+}
+
+void expect_is_distribution(const Distribution& d) {
+  ASSERT_EQ(d.ids.size(), d.p.size());
+  ASSERT_FALSE(d.ids.empty());
+  EXPECT_TRUE(std::ranges::adjacent_find(d.ids, std::greater_equal<>()) == d.ids.end()) << "ids must ascend";
+  EXPECT_TRUE(std::ranges::all_of(d.p, [](double p) { return p > 0 && p <= 1; }));
+  EXPECT_NEAR(std::accumulate(d.p.begin(), d.p.end(), 0.0), 1, 1e-12);
+}
+
+std::vector<float> random_row(std::mt19937& random, std::size_t n) {
+  std::normal_distribution<float> normal(0, std::array{0.3f, 2.0f, 6.0f}[random() % 3]);
+  const bool has_ties = random() % 3 == 0, has_masked_ids = random() % 3 == 0;
+  std::vector<float> row(n);
+  for (float& logit : row) {
+    logit = normal(random);
+    if (has_ties) logit = std::round(logit * 2) / 2;
+    if (has_masked_ids && random() % 5 == 0) logit = -kInf;
+  }
+  row[random() % n] = 1.0f;  // never all masked
+  return row;
+}
+
+SamplingOptions random_options(std::mt19937& random, std::size_t n) {
+  std::uniform_real_distribution<double> uniform(0, 1);
+  SamplingOptions options;
+  options.temperature = std::array{0.05, 0.3, 0.7, 1.0, 1.7, 10.0}[random() % 6];
+  if (random() % 2) options.top_k = 1 + static_cast<int>(random() % (n + 2));
+  if (random() % 2) options.top_p = random() % 4 ? 1 - uniform(random) * 0.9 : 1 - 1e-7 * (1 - uniform(random));
+  if (random() % 3 == 0) options.min_p = uniform(random) * 0.5;
+  return options;
+}
+
+TEST(Shape, EqualsTheDefinitionsOnRandomRowsAndSettings) {
+  std::mt19937 random(3);
+  for (const std::size_t n : {1u, 2u, 3u, 8u, 15u, 16u, 17u, 64u, 65u, 3000u}) {
+    for (int round = 0; round < 60; ++round) {
+      const auto row = random_row(random, n);
+      const auto options = random_options(random, n);
+      SCOPED_TRACE(testing::Message() << "n " << n << " round " << round << " temperature " << options.temperature
+                                      << " top_k " << options.top_k << " top_p " << options.top_p << " min_p "
+                                      << options.min_p);
+      const auto expected = shape_by_definition(row, options);
+      const auto found = shape(row, options);
+      expect_is_distribution(found);
+      ASSERT_EQ(found.ids, expected.ids);
+      for (std::size_t i = 0; i < found.p.size(); ++i) ASSERT_NEAR(found.p[i], expected.p[i], 1e-13);
+    }
+  }
+}
+
+TEST(Shape, IdsAtOrAboveTheVocabLimitGetNothingAndDoNotCount) {
+  std::mt19937 random(4);
+  for (int round = 0; round < 100; ++round) {
+    auto row = random_row(random, 40);
+    auto options = random_options(random, 40);
+    options.vocab_limit = 33;
+    row[5] = 0;
+    row[35] = 50;  // padding may hold anything finite
+    const auto found = shape(row, options);
+    const auto expected = shape_by_definition(row, options);
+    ASSERT_EQ(found.ids, expected.ids);
+    ASSERT_LT(found.ids.back(), 33);
+    ASSERT_EQ(find_peak(row, 33).id, expected.most_likely());
+  }
+}
+
+// Within 1e-5: mlx-lm computes in float32. A case whose filter edge is nearer than 1e-6 to an id may differ in support.
+TEST(Shape, AgreesWithMlxLm) {
+  std::ifstream file(FORESAY_TEST_DATA "/sampling/mlx_lm.json");
+  ASSERT_TRUE(file.is_open());
+  const auto golden = nlohmann::json::parse(file);
+  int near_ties = 0;
+  for (const auto& each : golden["cases"]) {
+    SamplingOptions options;
+    options.temperature = each["temperature"];
+    options.top_k = each["top_k"];
+    options.top_p = each["top_p"];
+    options.min_p = each["min_p"];
+    SCOPED_TRACE(each.dump().substr(0, 120));
+    const auto row = golden["rows"][each["row"].get<std::size_t>()].get<std::vector<float>>();
+    const auto found = shape(row, options);
+    if (each["border"].get<double>() < 1e-6) {
+      ++near_ties;
+      continue;
+    }
+    ASSERT_EQ(found.ids, each["ids"].get<Ids>());
+    const auto logp = each["logp"].get<std::vector<double>>();
+    const double peak = std::ranges::max(logp);
+    double total = 0;
+    for (const double x : logp) total += std::exp(x - peak);
+    for (std::size_t i = 0; i < logp.size(); ++i) ASSERT_NEAR(found.p[i], std::exp(logp[i] - peak) / total, 1e-5);
+  }
+  EXPECT_EQ(golden["cases"].size(), 200u);
+  EXPECT_LE(near_ties, 25);
+}
+
+TEST(Shape, TopKKeepsTheLowerIdsAtATie) {
+  const std::vector<float> row = {1, 3, 2, 3, 2, 2};
+  EXPECT_EQ(shape(row, {.temperature = 1, .top_k = 1}).ids, (Ids{1}));
+  EXPECT_EQ(shape(row, {.temperature = 1, .top_k = 3}).ids, (Ids{1, 2, 3}));
+  EXPECT_EQ(shape(row, {.temperature = 1, .top_k = 4}).ids, (Ids{1, 2, 3, 4}));
+}
+
+TEST(Shape, TopKKeepsTheLowerIdsAtATieInALongRow) {
+  const std::vector<float> row(10'000, 0.5f);
+  const auto d = shape(row, {.temperature = 1, .top_k = 100});
+  ASSERT_EQ(d.ids.size(), 100u);
+  EXPECT_EQ(d.ids.back(), 99);
+}
+
+TEST(Shape, TopKOfTheVocabularyOrMoreIsOff) {
+  const std::vector<float> row = {1, 3, 2};
+  for (const int top_k : {0, 3, 4, std::numeric_limits<int>::max()}) {
+    EXPECT_EQ(shape(row, {.temperature = 1, .top_k = top_k}).ids, (Ids{0, 1, 2})) << top_k;
+  }
+}
+
+TEST(Shape, TopPKeepsEqualIdsTogetherAndAlwaysTheMostLikely) {
+  EXPECT_EQ(shape(std::vector<float>{0, 2, 0, 2}, {.temperature = 1, .top_p = 0.2}).ids, (Ids{1, 3}));
+  EXPECT_EQ(shape(std::vector<float>{0, 9, 0}, {.temperature = 1, .top_p = 1e-300}).ids, (Ids{1}));
+}
+
+TEST(Shape, FiltersActBeforeTemperature) {
+  // Probabilities 0.643, 0.236, 0.087, 0.032: at temperature 10 they would be nearly equal and top-p would keep them
+  // all.
+  const std::vector<float> row = {3, 2, 1, 0};
+  EXPECT_EQ(shape(row, {.temperature = 10, .top_p = 0.8}).ids, (Ids{0, 1}));
+  EXPECT_EQ(shape(row, {.temperature = 0.01, .min_p = 0.1}).ids, (Ids{0, 1, 2}));
+}
+
+TEST(Shape, GreedyGivesAllMassToTheLowestBestId) {
+  const auto d = shape(std::vector<float>{1, 4, -kInf, 4}, {.temperature = 0, .top_k = 3, .top_p = 0.5});
+  EXPECT_EQ(d.ids, (Ids{1}));
+  EXPECT_EQ(d.p, (std::vector<double>{1.0}));
+}
+
+TEST(Shape, ExtremeTemperaturesStayFinite) {
+  const std::vector<float> row = {3.0e38f, -3.0e38f, 0, 2.9e38f, -kInf};
+  for (const double temperature : {5e-324, 1e-300, 1e-6, 1.0, 100.0, 1e300}) {
+    SCOPED_TRACE(temperature);
+    for (const double top_p : {0.9, 1.0})
+      expect_is_distribution(shape(row, {.temperature = temperature, .top_p = top_p}));
+  }
+  const std::vector<float> mild = {1, 2, 2, 0};
+  EXPECT_EQ(shape(mild, {.temperature = 1e-6}).ids, (Ids{1, 2}));
+  const auto flat = shape(mild, {.temperature = 100});
+  for (const double p : flat.p) EXPECT_NEAR(p, 0.25, 0.005);
+}
+
+TEST(Shape, MinusInfinityMasksAnId) {
+  EXPECT_EQ(shape(std::vector<float>{-kInf, 1, -kInf, 0}, {.temperature = 1}).ids, (Ids{1, 3}));
+}
+
+// Case B104: such logits once became token 0, thousands of times.
+TEST(Shape, NonFiniteLogitsAreAnErrorThatNamesTheFirstBadId) {
+  for (const std::size_t n : {1u, 7u, 16u, 17u, 40u}) {
+    for (std::size_t bad = 0; bad < n; ++bad) {
+      for (const float value : {kNan, -kNan, kInf}) {
+        std::vector<float> row(n, 0.5f);
+        row[bad] = value;
+        row.back() = value;
+        for (const double temperature : {0.0, 1.0}) {
+          const auto message = internal_error([&] { return shape(row, {.temperature = temperature, .top_k = 2}); });
+          ASSERT_TRUE(message.find("id " + std::to_string(bad) + " is") != std::string::npos) << message;
+        }
+        ASSERT_NE(internal_error([&] { return find_peak(row); }), "");
+      }
+    }
+  }
+}
+
+TEST(Shape, NonFiniteLogitsBehindTheVocabLimitAreAnErrorToo) {
+  std::vector<float> row(20, 0.5f);
+  row[18] = kNan;
+  EXPECT_NE(internal_error([&] { return find_peak(row, 10); }).find("id 18 is"), std::string::npos);
+}
+
+TEST(Shape, NothingToEmitIsAnError) {
+  const std::vector<float> masked(20, -kInf);
+  for (const double temperature : {0.0, 1.0}) {
+    const auto message = internal_error([&] { return shape(masked, {.temperature = temperature}); });
+    EXPECT_NE(message.find("id 0"), std::string::npos) << message;
+  }
+  std::vector<float> only_padding(20, -kInf);
+  only_padding[15] = 1;
+  EXPECT_NE(internal_error([&] { return find_peak(only_padding, 15); }), "");
+  EXPECT_NE(internal_error([&] { return find_peak({}); }), "");
+}
+
+TEST(Peak, IsTheLowestIdAmongEqualsAtAnyLength) {
+  for (std::size_t n = 1; n < 70; ++n) {
+    for (std::size_t at = 0; at < n; ++at) {
+      std::vector<float> row(n, -1);
+      row[at] = 2;
+      row.back() = 2;
+      ASSERT_EQ(find_peak(row).id, static_cast<TokenId>(at)) << n;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace foresay
