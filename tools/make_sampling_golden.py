@@ -1,11 +1,12 @@
-"""Writes tests/golden/sampling/mlx_lm.json: what mlx-lm's sampler chain makes of random rows and random settings.
+"""Writes tests/golden/sampling/mlx_lm.json: what mlx-lm's logits processors and sampler make of random rows, histories
+and settings.
 
     pip install -r tools/requirements.txt
     python tools/make_sampling_golden.py tests/golden/sampling/mlx_lm.json
 
-The chain is mlx-lm's own make_sampler; only its last step, the random draw, is replaced by a copy of what it would have
-drawn from. `border` is the smallest distance of any id from the edge of a filter: below about 1e-6 float32 may fall on
-either side.
+Both are mlx-lm's own (make_logits_processors, make_sampler); only the last step, the random draw, is replaced by a copy
+of what it would have drawn from. xtc's coin is not random here: its probability is 0 or 1. `border` is the smallest
+distance of any id from the edge of a filter: below about 1e-6 float32 may fall on either side.
 """
 
 import importlib.metadata
@@ -29,19 +30,62 @@ def capture(logits, temp):
     return mx.argmax(logits, axis=-1)
 
 
-def border(logprobs, temp, top_k, top_p, min_p):
-    """Distance to the nearest filter edge, by float64 arithmetic on the same float32 log-probabilities."""
-    order = np.sort(logprobs.astype(np.float64))[::-1]
+def gap_between(kept, dropped):
+    """Distance of a filter's edge from the nearest id, where it has both sides."""
+    return float(kept.min() - dropped.max()) if len(kept) and len(dropped) else 1.0
+
+
+def border(logprobs, s):
+    """Distance to the nearest filter edge, filter after filter, in float64 on the same float32 log-probabilities."""
+    x = np.sort(np.array(logprobs).astype(np.float64))[::-1]
     gaps = [1.0]
-    if top_p < 1:
-        probabilities = np.exp(order)
+    if s["top_p"] < 1:
+        probabilities = np.exp(x - x[0])
         above = np.cumsum(probabilities) - probabilities
-        gaps.append(np.abs(above / probabilities.sum() - top_p).min())
-    if min_p > 0:
-        gaps.append(np.abs(order - order[0] - math.log(min_p)).min())
-    if top_k > 0:
-        gaps.append(order[top_k - 1] - order[top_k])
+        gaps.append(np.abs(above / probabilities.sum() - s["top_p"]).min())
+        x = x[x >= x[np.sum(above < s["top_p"] * probabilities.sum()) - 1]]
+    if s["min_p"] > 0:
+        gaps.append(np.abs(x - x[0] - math.log(s["min_p"])).min())
+        low = x - x[0] < math.log(s["min_p"])
+        low[: s["min_keep"]] = False
+        if s["min_keep"] > 1:
+            gaps.append(gap_between(x[: s["min_keep"]], x[s["min_keep"] :]))
+        x = x[~low]
+    if s["xtc_probability"] > 0:
+        probabilities = np.exp(x - x[0])
+        probabilities /= probabilities.sum()
+        gaps.append(np.abs(probabilities - s["xtc_threshold"]).min())
+        likely = x[probabilities > s["xtc_threshold"]]
+        if len(likely):
+            x = x[x <= likely.min()]  # exempt ids only widen what top-k may keep
+    if 0 < s["top_k"] < len(x):
+        gaps.append(x[s["top_k"] - 1] - x[s["top_k"]])
     return float(min(gaps))
+
+
+def random_setting(random, history):
+    def sometimes(share, value, otherwise):
+        return value() if random.random() < share else otherwise
+
+    biased = random.choice(VOCAB, int(random.integers(1, 5)), replace=False)
+    return {
+        "temperature": float(random.choice([0.2, 0.3, 0.6, 0.8, 1.0, 1.3, 1.7])),
+        "top_k": sometimes(0.5, lambda: int(random.integers(1, VOCAB)), 0),
+        "top_p": sometimes(0.6, lambda: round(float(random.uniform(0.05, 0.999)), 3), 1.0),
+        "min_p": sometimes(0.4, lambda: round(float(random.uniform(0.001, 0.5)), 3), 0.0),
+        "min_keep": sometimes(0.3, lambda: int(random.integers(1, 6)), 1),
+        "xtc_probability": sometimes(0.4, lambda: 1.0, 0.0),
+        "xtc_threshold": round(float(random.uniform(0.01, 0.3)), 3),
+        "xtc_exempt": sometimes(0.2, lambda: [int(random.integers(0, VOCAB))], []),
+        "repetition_penalty": sometimes(0.5, lambda: round(float(random.uniform(0.5, 2.5)), 3), 1.0),
+        "repetition_window": int(random.choice([1, 5, 20, 100])),
+        "presence_penalty": sometimes(0.5, lambda: round(float(random.uniform(-2, 2)), 3), 0.0),
+        "presence_window": int(random.choice([1, 5, 20, 100])),
+        "frequency_penalty": sometimes(0.5, lambda: round(float(random.uniform(-2, 2)), 3), 0.0),
+        "frequency_window": int(random.choice([1, 5, 20, 100])),
+        "logit_bias": sometimes(0.4, lambda: {str(i): round(float(random.uniform(-4, 4)), 2) for i in biased}, {}),
+        "history": history,
+    }
 
 
 def main(path):
@@ -54,30 +98,45 @@ def main(path):
         step = 0.5 if row % 4 == 0 else 0.001
         logits = (np.round(logits / step) * step).astype(np.float32)
         rows.append([round(float(x), 3) for x in logits])
-        logits = mx.array(np.array(rows[-1], dtype=np.float32))
-        logprobs = logits - mx.logsumexp(logits, keepdims=True)  # as generate_step hands them over
         for _ in range(SETTINGS_PER_ROW):
-            setting = {
-                "temperature": round(float(random.choice([0.2, 0.3, 0.6, 0.8, 1.0, 1.3, 1.7])), 2),
-                "top_k": int(random.integers(1, VOCAB)) if random.random() < 0.5 else 0,
-                "top_p": round(float(random.uniform(0.05, 0.999)), 3) if random.random() < 0.6 else 1.0,
-                "min_p": round(float(random.uniform(0.001, 0.5)), 3) if random.random() < 0.4 else 0.0,
-            }
+            # Few distinct tokens, so that some come often.
+            history = [int(x) for x in random.integers(0, 24, int(random.integers(0, 60)))]
+            s = random_setting(random, history)
+            processed = mx.array(np.array(rows[-1], dtype=np.float32))[None]
+            for processor in sample_utils.make_logits_processors(
+                {int(i): bias for i, bias in s["logit_bias"].items()},
+                s["repetition_penalty"],
+                s["repetition_window"],
+                s["presence_penalty"],
+                s["presence_window"],
+                s["frequency_penalty"],
+                s["frequency_window"],
+            ):
+                if history:  # generate_step never calls them without a token
+                    processed = processor(mx.array(history), processed)
+                elif s["logit_bias"]:
+                    processed = processor(mx.array([], dtype=mx.int32), processed)
+                    break  # the bias comes first and needs no history
+            logprobs = processed - mx.logsumexp(processed, keepdims=True)  # as generate_step hands them over
             sampler = sample_utils.make_sampler(
-                temp=setting["temperature"], top_p=setting["top_p"], min_p=setting["min_p"], top_k=setting["top_k"]
+                temp=s["temperature"],
+                top_p=s["top_p"],
+                min_p=s["min_p"],
+                min_tokens_to_keep=s["min_keep"],
+                top_k=s["top_k"],
+                xtc_probability=s["xtc_probability"],
+                xtc_threshold=s["xtc_threshold"],
+                xtc_special_tokens=s["xtc_exempt"],
             )
             drawn_from.clear()
-            mx.eval(sampler(logprobs[None]))
+            mx.eval(sampler(logprobs))
             scaled = np.array(drawn_from[0])[0]
             ids = np.flatnonzero(np.isfinite(scaled))
-            gap = border(
-                np.array(logprobs), setting["temperature"], setting["top_k"], setting["top_p"], setting["min_p"]
-            )
             cases.append(
                 {
                     "row": row,
-                    **setting,
-                    "border": float(f"{gap:.2e}"),
+                    **s,
+                    "border": float(f"{border(np.array(logprobs)[0], s):.2e}"),
                     "ids": ids.tolist(),
                     "logp": [round(float(x), 6) for x in scaled[ids]],
                 }

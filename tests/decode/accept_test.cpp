@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "decode/chi_square.h"
 #include "decode/choice_tree.h"
+#include "decode/sample/processors.h"
 #include "decode/sample/shape.h"
 
 namespace foresay {
@@ -23,39 +24,54 @@ using Joint = std::map<Ids, double>;  // probability of each token sequence
 using Rule = std::function<Verdict(
     std::span<const TokenId>, std::span<const Distribution>, std::span<const Distribution>, std::uint32_t, Chance&)>;
 
-/// A model made of dice: next-token distributions that depend on the whole prefix.
+/// A model made of dice: logits that depend on the whole prefix, through the chain with that prefix as history.
 class DiceModel {
  public:
-  DiceModel(int vocab, SamplingOptions options, unsigned seed) : vocab_(vocab), options_(options), random_(seed) {}
+  DiceModel(int vocab, SamplingOptions options, unsigned seed)
+      : options_(std::move(options)), vocab_(vocab), random_(seed) {}
 
-  const Distribution& next(const Ids& prefix) {
-    const auto [at, is_new] = rows_.try_emplace(prefix);
-    if (is_new) at->second = shape(random_logits(), options_);
+  [[nodiscard]] const SamplingOptions& options() const { return options_; }
+
+  /// The distribution behind `prefix`, given how the coin of its position fell.
+  const Distribution& next(const Ids& prefix, bool xtc = false) {
+    const auto [at, is_new] = rows_.try_emplace({prefix, xtc});
+    if (is_new) {
+      std::vector<float> logits = logits_behind(prefix);
+      process(logits, {prefix, {}}, options_, {});
+      at->second = shape(logits, options_, xtc);
+    }
     return at->second;
   }
 
+  /// The same with the coin thrown by `chance`.
+  const Distribution& next(const Ids& prefix, Chance& chance) {
+    const auto index = static_cast<std::uint32_t>(prefix.size());
+    return next(prefix, options_.xtc_probability > 0 && chance.happens(options_.xtc_probability, index, Purpose::xtc));
+  }
+
   /// One row per position of the block and one behind it.
-  std::vector<Distribution> rows(Ids prefix, std::span<const TokenId> block) {
-    std::vector<Distribution> rows = {next(prefix)};
+  std::vector<Distribution> rows(Ids prefix, std::span<const TokenId> block, Chance& chance) {
+    std::vector<Distribution> rows = {next(prefix, chance)};
     for (const TokenId id : block) {
       prefix.push_back(id);
-      rows.push_back(next(prefix));
+      rows.push_back(next(prefix, chance));
     }
     return rows;
   }
 
  private:
-  std::vector<float> random_logits() {
+  const std::vector<float>& logits_behind(const Ids& prefix) {
+    const auto [at, is_new] = logits_.try_emplace(prefix, static_cast<std::size_t>(vocab_));
     std::normal_distribution<float> normal(0, 1.5f);
-    std::vector<float> logits(static_cast<std::size_t>(vocab_));
-    for (float& logit : logits) logit = normal(random_);
-    return logits;
+    if (is_new) std::ranges::generate(at->second, [&] { return normal(random_); });
+    return at->second;
   }
 
-  int vocab_;
   SamplingOptions options_;
+  int vocab_;
   std::mt19937 random_;
-  std::map<Ids, Distribution> rows_;
+  std::map<Ids, std::vector<float>> logits_;
+  std::map<std::pair<Ids, bool>, Distribution> rows_;
 };
 
 Ids followed_by(Ids ids, TokenId next) {
@@ -69,9 +85,14 @@ void complete(DiceModel& target, const Ids& ids, std::size_t length, double prob
     joint[ids] += probability;
     return;
   }
-  const Distribution d = target.next(ids);
-  for (std::size_t i = 0; i < d.ids.size(); ++i) {
-    complete(target, followed_by(ids, d.ids[i]), length, probability * d.p[i], joint);
+  const double heads = target.options().xtc_probability;
+  for (const bool xtc : {false, true}) {
+    const double side = probability * (xtc ? heads : 1 - heads);
+    if (side == 0) continue;
+    const Distribution d = target.next(ids, xtc);
+    for (std::size_t i = 0; i < d.ids.size(); ++i) {
+      complete(target, followed_by(ids, d.ids[i]), length, side * d.p[i], joint);
+    }
   }
 }
 
@@ -95,11 +116,11 @@ Ids speculate(DiceModel& target, DiceModel& drafter, int depth, std::size_t leng
     Ids draft, context = emitted;
     std::vector<Distribution> q;
     for (int i = 0; i < depth; ++i) {
-      q.push_back(drafter.next(context));
+      q.push_back(drafter.next(context, chance));
       draft.push_back(chance.draw(q.back(), index + static_cast<std::uint32_t>(i), Purpose::draft));
       context.push_back(draft.back());
     }
-    const auto verdict = rule(draft, q, target.rows(emitted, draft), index, chance);
+    const auto verdict = rule(draft, q, target.rows(emitted, draft, chance), index, chance);
     emitted.insert(emitted.end(), draft.begin(), draft.begin() + verdict.accepted);
     emitted.push_back(verdict.next);
   }
@@ -128,6 +149,21 @@ const std::vector<SamplingOptions> kSettings = {
     {.temperature = 1.7, .top_k = 3, .top_p = 0.8},
     {.temperature = 1.2, .min_p = 0.3},
     {.temperature = 0},
+    {.temperature = 1.1, .xtc_probability = 0.4, .xtc_threshold = 0.2},
+    {.temperature = 0.9,
+        .top_k = 3,
+        .top_p = 0.95,
+        .min_p = 0.02,
+        .xtc_probability = 0.3,
+        .xtc_threshold = 0.25,
+        .repetition_penalty = 1.5,
+        .presence_penalty = 0.3,
+        .frequency_penalty = 0.4,
+        .logit_bias = {{1, 0.5f}, {2, -0.3f}},
+        .bad_words = {{0, 1}},
+        .order = {SamplingStep::temperature, SamplingStep::xtc, SamplingStep::top_k, SamplingStep::min_p,
+            SamplingStep::top_p}},
+    {.temperature = 0, .repetition_penalty = 2, .frequency_penalty = 0.7, .bad_words = {{2, 1}, {0}}},
 };
 
 TEST(AcceptRatio, EmitsExactlyTheTargetsJointDistribution) {
@@ -156,7 +192,7 @@ TEST(AcceptRatio, IsExactWhateverTheDrafterSamples) {
 }
 
 TEST(AcceptRatio, RoundsFollowEachOtherExactly) {
-  for (const SamplingOptions& options : {kSettings[0], kSettings[5]}) {
+  for (const SamplingOptions& options : {kSettings[0], kSettings[5], kSettings[9]}) {
     DiceModel target(3, options, 31), drafter(3, options, 32);
     Joint wanted, found;
     complete(target, {}, 3, 1, wanted);
@@ -167,8 +203,9 @@ TEST(AcceptRatio, RoundsFollowEachOtherExactly) {
       TokenId draw(const Distribution& d, std::uint32_t, Purpose purpose) override {
         return ChoiceTree::draw(d, ++calls, purpose);
       }
-      bool happens(double probability, std::uint32_t, Purpose purpose) override {
-        return ChoiceTree::happens(probability, ++calls, purpose);
+      bool happens(double probability, std::uint32_t index, Purpose purpose) override {
+        // The coin of a position is one, whoever looks; the next round sees it again.
+        return ChoiceTree::happens(probability, purpose == Purpose::xtc ? index : ++calls, purpose);
       }
       std::uint32_t calls = 0;
     } tree;
@@ -359,7 +396,7 @@ TEST(AcceptCoupled, IdsAreThoseOfDepthZeroWhateverIsDrafted) {
     Ids plain;
     while (plain.size() < kLength + 8) {
       const auto index = static_cast<std::uint32_t>(plain.size());
-      plain.push_back(accept_coupled({}, std::array{target.next(plain)}, index, chance).next);
+      plain.push_back(accept_coupled({}, std::array{target.next(plain, chance)}, index, chance).next);
     }
     std::mt19937 random(static_cast<unsigned>(seed));
     for (const Drafter drafter : {Drafter::liar, Drafter::oracle, Drafter::random}) {
@@ -376,7 +413,7 @@ TEST(AcceptCoupled, IdsAreThoseOfDepthZeroWhateverIsDrafted) {
                                                        : roll);
           }
           const auto index = static_cast<std::uint32_t>(emitted.size());
-          const auto verdict = accept_coupled(draft, target.rows(emitted, draft), index, chance);
+          const auto verdict = accept_coupled(draft, target.rows(emitted, draft, chance), index, chance);
           emitted.insert(emitted.end(), draft.begin(), draft.begin() + verdict.accepted);
           emitted.push_back(verdict.next);
         }

@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "decode/chain_by_definition.h"
 #include "decode/draft/mtp_drafter.h"
 #include "decode/evaluate.h"
 #include "decode/golden_rounds.h"
@@ -15,43 +16,53 @@ namespace {
 
 using Tokens = std::vector<TokenId>;
 
-constexpr double kTemperature = 0.8;
-constexpr int kTopK = 4;
 constexpr std::size_t kJoint = 3;  ///< the first token comes from the prompt's pass, the others from rounds
 
-/// softmax(logits / T) over the kTopK highest, written out apart from the product's sampler.
-std::map<TokenId, double> target(std::span<const float> logits) {
-  std::vector<TokenId> order(logits.size());
-  std::iota(order.begin(), order.end(), 0);
-  const auto logit = [&](TokenId id) { return double{logits[static_cast<std::size_t>(id)]}; };
-  std::partial_sort(
-      order.begin(), order.begin() + kTopK, order.end(), [&](TokenId a, TokenId b) { return logit(a) > logit(b); });
-  std::map<TokenId, double> p;
-  double sum = 0;
-  for (int i = 0; i < kTopK; ++i)
-    sum += std::exp((logit(order[static_cast<std::size_t>(i)]) - logit(order[0])) / kTemperature);
-  for (int i = 0; i < kTopK; ++i) {
-    const TokenId id = order[static_cast<std::size_t>(i)];
-    p[id] = std::exp((logit(id) - logit(order[0])) / kTemperature) / sum;
-  }
-  return p;
+SamplingOptions plain_sampling() {
+  return {.temperature = 0.8, .top_k = 4};
+}
+
+/// Every transform. Few ids stay, so that the joint distribution of three tokens has cells that fill.
+SamplingOptions every_transform() {
+  return {.temperature = 0.9,
+      .top_k = 4,
+      .top_p = 0.97,
+      .min_p = 0.01,
+      .min_keep = 2,
+      .xtc_probability = 0.5,
+      .xtc_threshold = 0.1,
+      .repetition_penalty = 0.7,  // below 1 and below 0 they draw seen ids in, so that leaving one out shows
+      .presence_penalty = -2.5,
+      .frequency_penalty = -1.0,
+      .frequency_window = 3,
+      .logit_bias = {{10, 1.0f}, {259, -2.0f}},
+      .bad_words = {{10, 259}},
+      .order = {
+          SamplingStep::top_k, SamplingStep::temperature, SamplingStep::xtc, SamplingStep::min_p, SamplingStep::top_p}};
 }
 
 /// Probability of every continuation of `prefix` to kJoint tokens.
-void enumerate(const Model& model, const Tokens& prompt, const Tokens& prefix, double probability,
-    std::map<Tokens, double>& joint) {
+void enumerate(const Model& model, const SamplingOptions& sampling, const Tokens& prompt, const Tokens& prefix,
+    double probability, std::map<Tokens, double>& joint) {
   if (prefix.size() == kJoint) {
-    joint[prefix] = probability;
+    joint[prefix] += probability;
     return;
   }
   Tokens ids = prompt;
   ids.insert(ids.end(), prefix.begin(), prefix.end());
   const Evaluation rows = evaluate(model, ids, 0);
   const auto vocab = static_cast<std::size_t>(rows.vocab);
-  for (const auto& [id, p] : target(std::span(rows.logits).last(vocab))) {
+  std::map<TokenId, double> next;  // over both sides of xtc's coin
+  for (const bool xtc : {false, true}) {
+    const double side = xtc ? sampling.xtc_probability : 1 - sampling.xtc_probability;
+    if (side == 0) continue;
+    const Distribution d = chain_by_definition(std::span(rows.logits).last(vocab), ids, sampling, xtc);
+    for (std::size_t i = 0; i < d.ids.size(); ++i) next[d.ids[i]] += side * d.p[i];
+  }
+  for (const auto& [id, p] : next) {
     Tokens longer = prefix;
     longer.push_back(id);
-    enumerate(model, prompt, longer, probability * p, joint);
+    enumerate(model, sampling, prompt, longer, probability * p, joint);
   }
 }
 
@@ -105,16 +116,22 @@ class RatioRun : public ::testing::Test {
   RatioRun() {
     const Tokens ids = acceptance_prompts().at(4);
     prompt_.assign(ids.begin(), ids.begin() + 4);  // few tokens: much is open
-    enumerate(*model_, prompt_, {}, 1, joint_);
   }
 
-  double misfit_of(int depth, const MakeChance& make_chance = nullptr) {
+  double misfit_of(int depth, const SamplingOptions& sampling, const MakeChance& make_chance = nullptr) {
+    return misfit_between(sampling, sampling, depth, make_chance);
+  }
+
+  /// Runs with one sampler against the distribution of another.
+  double misfit_between(const SamplingOptions& wanted, const SamplingOptions& sampling, int depth = 2,
+      const MakeChance& make_chance = nullptr) {
+    std::map<Tokens, double> joint;
+    enumerate(*model_, wanted, prompt_, {}, 1, joint);
     MtpDrafter drafter(*model_);
     DecodeOptions options;
     options.depth = depth;
     options.max_tokens = static_cast<int>(kJoint) + 1;  // one more, so that the first block has its full depth
-    options.sampling.temperature = kTemperature;
-    options.sampling.top_k = kTopK;
+    options.sampling = sampling;
     options.sampling.acceptance = Acceptance::ratio;
     std::map<Tokens, int> counts;
     for (int first = 0; first < kDraws; first += kTogether) {
@@ -123,7 +140,7 @@ class RatioRun : public ::testing::Test {
       for (const Decoded& run : decode_together(*model_, &drafter, prompts, options, make_chance))
         ++counts[Tokens(run.ids.begin(), run.ids.begin() + kJoint)];
     }
-    const double misfit_now = misfit(counts, joint_, kDraws);
+    const double misfit_now = misfit(counts, joint, kDraws);
     RecordProperty("misfit", std::to_string(misfit_now));
     RecordProperty("outcomes", static_cast<int>(counts.size()));
     return misfit_now;
@@ -131,19 +148,35 @@ class RatioRun : public ::testing::Test {
 
   const OpenedModel model_{bundled_model("tiny-qwen3_5")};
   Tokens prompt_;
-  std::map<Tokens, double> joint_;
 };
 
 TEST_F(RatioRun, HasTheTargetsDistribution) {
-  EXPECT_LT(misfit_of(2), 1);
+  EXPECT_LT(misfit_of(2, plain_sampling()), 1);
+}
+
+TEST_F(RatioRun, HasTheTargetsDistributionWithEveryTransformOn) {
+  EXPECT_LT(misfit_of(2, every_transform()), 1);
+}
+
+TEST_F(RatioRun, WouldShowATransformThatIsLeftOut) {
+  for (const auto leave_out : std::initializer_list<void (*)(SamplingOptions&)>{
+           [](SamplingOptions& sampling) { sampling.presence_penalty = 0; },
+           [](SamplingOptions& sampling) { sampling.xtc_probability = 0; },
+       }) {
+    SamplingOptions without = every_transform();
+    leave_out(without);
+    EXPECT_GT(misfit_between(every_transform(), without), 1);
+  }
 }
 
 TEST_F(RatioRun, WouldShowAnAcceptanceThatKeepsEveryDraft) {
-  EXPECT_GT(misfit_of(2, [](std::uint64_t seed) { return std::make_unique<Always>(KeyedNoise(seed)); }), 1);
+  EXPECT_GT(
+      misfit_of(2, plain_sampling(), [](std::uint64_t seed) { return std::make_unique<Always>(KeyedNoise(seed)); }), 1);
 }
 
 TEST_F(RatioRun, WouldShowAnAcceptanceThatKeepsNone) {
-  EXPECT_GT(misfit_of(2, [](std::uint64_t seed) { return std::make_unique<Never>(KeyedNoise(seed)); }), 1);
+  EXPECT_GT(
+      misfit_of(2, plain_sampling(), [](std::uint64_t seed) { return std::make_unique<Never>(KeyedNoise(seed)); }), 1);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "decode/chain_by_definition.h"
 #include "decode/sample/row.h"
 
 namespace foresay {
@@ -35,49 +36,6 @@ std::string internal_error(Act act) {
   }
   ADD_FAILURE() << "did not throw";
   return "";
-}
-
-/// The definitions, filter by filter over whole rows, with no shortcut.
-Distribution shape_by_definition(const std::vector<float>& logits, const SamplingOptions& options) {
-  const auto n = std::min(logits.size(), static_cast<std::size_t>(options.vocab_limit));
-  std::vector<double> logp(logits.begin(), logits.begin() + static_cast<std::ptrdiff_t>(n));
-  const double peak = *std::ranges::max_element(logp);
-  for (double& x : logp) x -= peak;
-  const auto masked = -std::numeric_limits<double>::infinity();
-  const auto descending = [&] {
-    std::vector<std::size_t> order(n);
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return logp[a] > logp[b]; });
-    return order;
-  };
-  if (options.top_p < 1) {
-    double total = 0;
-    for (const double x : logp) total += std::exp(x);
-    double above = 0, threshold = 0;
-    for (const std::size_t id : descending()) {
-      if (above < options.top_p * total) threshold = logp[id];
-      above += std::exp(logp[id]);
-    }
-    for (double& x : logp) x = x < threshold ? masked : x;
-  }
-  if (options.min_p > 0) {
-    for (double& x : logp) x = x < std::log(options.min_p) ? masked : x;
-  }
-  if (options.top_k > 0) {
-    const auto order = descending();
-    for (std::size_t i = static_cast<std::size_t>(options.top_k); i < n; ++i) logp[order[i]] = masked;
-  }
-  Distribution d;
-  double total = 0;
-  for (std::size_t id = 0; id < n; ++id) {
-    const double weight = std::exp(logp[id] / options.temperature);
-    if (weight == 0) continue;
-    d.ids.push_back(static_cast<TokenId>(id));
-    d.p.push_back(weight);
-    total += weight;
-  }
-  for (double& p : d.p) p /= total;
-  return d;
 }
 
 void expect_is_distribution(const Distribution& d) {
@@ -108,20 +66,26 @@ SamplingOptions random_options(std::mt19937& random, std::size_t n) {
   if (random() % 2) options.top_k = 1 + static_cast<int>(random() % (n + 2));
   if (random() % 2) options.top_p = random() % 4 ? 1 - uniform(random) * 0.9 : 1 - 1e-7 * (1 - uniform(random));
   if (random() % 3 == 0) options.min_p = uniform(random) * 0.5;
+  if (random() % 4 == 0) options.min_keep = 1 + static_cast<int>(random() % 5);
+  options.xtc_threshold = uniform(random) * 0.3;
+  if (random() % 2) options.xtc_exempt = {static_cast<TokenId>(random() % n)};
+  if (random() % 2) std::ranges::shuffle(options.order, random);
   return options;
 }
 
 TEST(Shape, EqualsTheDefinitionsOnRandomRowsAndSettings) {
   std::mt19937 random(3);
   for (const std::size_t n : {1u, 2u, 3u, 8u, 15u, 16u, 17u, 64u, 65u, 3000u}) {
-    for (int round = 0; round < 60; ++round) {
+    for (int round = 0; round < 200; ++round) {
       const auto row = random_row(random, n);
       const auto options = random_options(random, n);
+      const bool xtc = random() % 2 == 0;
       SCOPED_TRACE(testing::Message() << "n " << n << " round " << round << " temperature " << options.temperature
                                       << " top_k " << options.top_k << " top_p " << options.top_p << " min_p "
-                                      << options.min_p);
-      const auto expected = shape_by_definition(row, options);
-      const auto found = shape(row, options);
+                                      << options.min_p << " xtc " << xtc << " first step "
+                                      << static_cast<int>(options.order.front()));
+      const auto expected = chain_by_definition(row, {}, options, xtc);
+      const auto found = shape(row, options, xtc);
       expect_is_distribution(found);
       ASSERT_EQ(found.ids, expected.ids);
       for (std::size_t i = 0; i < found.p.size(); ++i) ASSERT_NEAR(found.p[i], expected.p[i], 1e-13);
@@ -138,41 +102,11 @@ TEST(Shape, IdsAtOrAboveTheVocabLimitGetNothingAndDoNotCount) {
     row[5] = 0;
     row[35] = 50;  // padding may hold anything finite
     const auto found = shape(row, options);
-    const auto expected = shape_by_definition(row, options);
+    const auto expected = chain_by_definition(row, {}, options, false);
     ASSERT_EQ(found.ids, expected.ids);
     ASSERT_LT(found.ids.back(), 33);
     ASSERT_EQ(find_peak(row, 33).id, expected.most_likely());
   }
-}
-
-// Within 1e-5: mlx-lm computes in float32. A case whose filter edge is nearer than 1e-6 to an id may differ in support.
-TEST(Shape, AgreesWithMlxLm) {
-  std::ifstream file(FORESAY_TEST_DATA "/sampling/mlx_lm.json");
-  ASSERT_TRUE(file.is_open());
-  const auto golden = nlohmann::json::parse(file);
-  int near_ties = 0;
-  for (const auto& each : golden["cases"]) {
-    SamplingOptions options;
-    options.temperature = each["temperature"];
-    options.top_k = each["top_k"];
-    options.top_p = each["top_p"];
-    options.min_p = each["min_p"];
-    SCOPED_TRACE(each.dump().substr(0, 120));
-    const auto row = golden["rows"][each["row"].get<std::size_t>()].get<std::vector<float>>();
-    const auto found = shape(row, options);
-    if (each["border"].get<double>() < 1e-6) {
-      ++near_ties;
-      continue;
-    }
-    ASSERT_EQ(found.ids, each["ids"].get<Ids>());
-    const auto logp = each["logp"].get<std::vector<double>>();
-    const double peak = std::ranges::max(logp);
-    double total = 0;
-    for (const double x : logp) total += std::exp(x - peak);
-    for (std::size_t i = 0; i < logp.size(); ++i) ASSERT_NEAR(found.p[i], std::exp(logp[i] - peak) / total, 1e-5);
-  }
-  EXPECT_EQ(golden["cases"].size(), 200u);
-  EXPECT_LE(near_ties, 25);
 }
 
 TEST(Shape, TopKKeepsTheLowerIdsAtATie) {

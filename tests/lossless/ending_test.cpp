@@ -186,7 +186,7 @@ TEST_P(Ending, LogitsThatAreNotFiniteEndTheSequenceWithAnError) {
         for (Drafter* drafter : std::initializer_list<Drafter*>{&head, &oracle}) {
           const Generation result = decode(poisoned, drafter, truth.prompt, options);
           EXPECT_EQ(result.finish, Finish::error);
-          EXPECT_NE(result.problem.find(fmt::format("token {} ", token)), std::string::npos) << result.problem;
+          EXPECT_NE(result.problem.find(fmt::format("token {}:", token)), std::string::npos) << result.problem;
           EXPECT_NE(result.problem.find("id 3"), std::string::npos) << result.problem;
           // A prefix of the truth; never the poisoned token or anything behind it.
           EXPECT_LE(static_cast<int>(result.ids.size()), token);
@@ -244,7 +244,7 @@ TEST_P(Ending, APoisonedSequenceLeavesItsNeighboursAlone) {
   EXPECT_EQ(all[0]->tokens, truths[0].text);
   EXPECT_EQ(all[1]->finish, Finish::error);
   EXPECT_EQ(all[1]->caches, nullptr);  // its state is not to be used again
-  EXPECT_NE(all[1]->problem.find("token 6 "), std::string::npos) << all[1]->problem;
+  EXPECT_NE(all[1]->problem.find("token 6:"), std::string::npos) << all[1]->problem;
   EXPECT_EQ(all[2]->tokens, truths[2].text);
 }
 
@@ -354,8 +354,11 @@ TEST_F(SmallContext, NothingIsRunPastIt) {
         options.sampling = sampling(sampling_index);
         if (sampling_index > 0) options.sampling.seed = 2;
         options.max_tokens = max_tokens;
+        options.top_logprobs = 0;
         const Truth truth(model_, prompt(length), options);
         EXPECT_EQ(static_cast<int>(truth.ids.size()), std::min(max_tokens, 64 - length));
+        options.depth = 0;
+        const Generation plain = decode(model_, nullptr, truth.prompt, options);
         for (const int depth : {3, 8}) {
           options.depth = depth;
           MtpDrafter head(model_);
@@ -366,6 +369,8 @@ TEST_F(SmallContext, NothingIsRunPastIt) {
             const Generation result = decode(witness.model, drafter, truth.prompt, options);
             EXPECT_EQ(result.ids, truth.ids);
             EXPECT_EQ(result.finish, Finish::length);
+            EXPECT_TRUE(std::ranges::equal(result.log_probabilities, plain.log_probabilities, {},
+                &TokenLogProbabilities::value, &TokenLogProbabilities::value));
             EXPECT_TRUE(witness.equals(truth));
             EXPECT_LT(witness.last_position(), 63);  // the last token of the context is emitted, never run
           }

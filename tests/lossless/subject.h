@@ -142,11 +142,36 @@ inline const std::string kSubjects[] = {
       return {.temperature = 0.8, .min_p = 0.05};
     case 4:
       return {.temperature = 1.3};
-    default:
+    case 5:
       return {.temperature = 1.3, .top_k = 40, .top_p = 0.95, .min_p = 0.02};
+    case 6:  // greedy over the whole history
+      return {.repetition_penalty = 1.2,
+          .presence_penalty = 0.3,
+          .frequency_penalty = 0.4,
+          .repetition_window = 0,
+          .presence_window = 0,
+          .frequency_window = 0,
+          .bad_words = {{3}, {5, 6}}};
+    default:  // everything, in another order
+      return {.temperature = 0.9,
+          .top_k = 40,
+          .top_p = 0.97,
+          .min_p = 0.01,
+          .min_keep = 3,
+          .xtc_probability = 0.5,
+          .xtc_threshold = 0.05,
+          .xtc_exempt = {11},
+          .repetition_penalty = 1.3,
+          .presence_penalty = 0.4,
+          .frequency_penalty = 0.2,
+          .frequency_window = 64,
+          .logit_bias = {{7, 1.5f}, {9, -4.0f}},
+          .bad_words = {{13}, {7, 7}},
+          .order = {SamplingStep::temperature, SamplingStep::xtc, SamplingStep::top_k, SamplingStep::min_p,
+              SamplingStep::top_p}};
   }
 }
-inline constexpr int kSamplings = 6;
+inline constexpr int kSamplings = 8;
 
 [[nodiscard]] inline Generation decode(
     const Model& model, Drafter* drafter, const Ids& prompt, const DecodeOptions& options, int chunk = 0) {
