@@ -15,30 +15,38 @@ run: build  ## Generate from the bundled checkpoint (MODEL=folder PROMPT=text ch
 build: build/release/build.ninja  ## Build the program, release
 	@cmake --build --preset release --target foresay -- --quiet
 
-test: build/release/build.ninja  ## Build and run every test
+# Tests include the MLX lane, from the wheel in .venv. A folder that was configured before .venv came does not know of
+# it, so these configure again: a second where nothing changed.
+test: .venv/.ready build/release/build.ninja  ## Build and run every test
+	@$(call configure,release)
 	@cmake --build --preset release
 	@ctest --preset release
 
-asan: build/asan/build.ninja  ## Every test under AddressSanitizer and UndefinedBehaviorSanitizer
+asan: .venv/.ready build/asan/build.ninja  ## Every test under AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(call configure,asan)
 	@cmake --build --preset asan
 	@ctest --preset asan
 
+configure = cmake --preset $(1) >build/$(1).log || { cat build/$(1).log; exit 1; }
+
 build/%/build.ninja: build/.setup CMakePresets.json
-	@cmake --preset $* >build/$*.log || { cat build/$*.log; exit 1; }
+	@$(call configure,$*)
 
 build/.setup: tools/setup.sh
 	@mkdir -p build && tools/setup.sh && touch $@
 
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp')
 
-format: .venv/clang-format  ## Format every source with the pinned clang-format
+format: .venv/.ready  ## Format every source with the pinned clang-format
 	@.venv/bin/clang-format -i $(SOURCES)
 
-check-format: .venv/clang-format
+check-format: .venv/.ready
 	@.venv/bin/clang-format --dry-run -Werror $(SOURCES)
 
-.venv/clang-format: tools/requirements.txt
-	@python3 -m venv .venv && .venv/bin/pip -q install "$$(grep '^clang-format==' tools/requirements.txt)" && touch $@
+# The project's own Python: MLX for the lane of that name, clang-format, and the references behind the goldens.
+.venv/.ready: tools/requirements.txt build/.setup
+	@echo "installing tools/requirements.txt into .venv" >&2
+	@python3 -m venv .venv && .venv/bin/pip -q install --disable-pip-version-check -r tools/requirements.txt && touch $@
 
 clean:  ## Remove everything that was built
 	rm -rf build .venv

@@ -90,6 +90,7 @@ int run(GenerateOptions& options) {
     if (sampling.effective_acceptance() == Acceptance::coupled) document["seed"] = result.seed;
     if (plain) document["identical"] = identical;
     document["stats"] = stats_json(result.stats, outcome);
+    document["stats"]["lane"] = open.ops->describe();
     if (plain) {
       document["ar_stats"] =
           stats_json(plain->generation.stats, {"off", false, "the comparison runs without the head"});

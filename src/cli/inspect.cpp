@@ -38,8 +38,10 @@ Json contract_json(const Contract& contract, bool head) {
 /// What the folder holds, whether or not it can be run. `status` receives the exit status.
 Json describe(const Options& options, int& status) {
   Json out;
+  const auto ops = make_ops(options.model.lane);
   const std::filesystem::path folder = model_folder(options.model.folder);
   out["model"] = folder.string();
+  out["lane"] = ops->describe();
   Report report;
   std::vector<std::string> reasons;
   try {
@@ -47,7 +49,6 @@ Json describe(const Options& options, int& status) {
     out["model_type"] = checkpoint.config().string("model_type");
     out["weights_bytes"] = checkpoint.mapped_bytes();
     out["trunk_tensors"] = checkpoint.trunk().size();
-    const auto ops = make_cpu_ops(1);
     const LoadedModel loaded =
         load_model(checkpoint, *ops, {.mtp = mtp_mode(options.model.mtp), .contract = {}}, report);
     const ModelInfo& info = loaded.model->info();
@@ -91,6 +92,7 @@ void print_text(const Json& d) {
     return value.is_string() ? value.get<std::string>() : value.dump(-1, ' ', false, Json::error_handler_t::replace);
   };
   line("model", text(d["model"]));
+  line("lane", text(d["lane"]));
   if (d.contains("model_type")) line("model_type", text(d["model_type"]));
   if (d.contains("family")) {
     line("family", text(d["family"]));

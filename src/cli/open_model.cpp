@@ -34,13 +34,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
          "--mtp", options.mtp, "The MTP head: on (an unusable head is an error), auto (it is a warning), off, required")
       ->check(one_of({"on", "auto", "off", "required"}))
       ->capture_default_str();
-  app.add_option("--threads", options.threads, "CPU threads; 0 is every core this process may use")
-      ->check(whole_number(0, 1024))
-      ->capture_default_str();
-  app.add_option("--cpu-activations", options.activations,
-         "Arithmetic of the CPU lane: float (float32 activations and KV cache)")
-      ->check(one_of({"float"}))
-      ->capture_default_str();
+  add_lane_options(app, options.lane);
 }
 
 fs::path model_folder(const std::string& given) {
@@ -67,7 +61,7 @@ MtpMode mtp_mode(const std::string& name) {
 std::unique_ptr<OpenModel> open_model(const ModelOptions& options, bool json) {
   Report report;
   const OpenOptions open = {
-      .folder = model_folder(options.folder), .mtp = mtp_mode(options.mtp), .threads = options.threads};
+      .folder = model_folder(options.folder), .mtp = mtp_mode(options.mtp), .lane = options.lane};
   try {
     auto model = std::make_unique<OpenModel>(open, report);
     say_report(report, json);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "cli/lane.h"
 #include "library/open_model.h"
 
 namespace foresay::cli {
@@ -14,8 +15,7 @@ namespace foresay::cli {
 struct ModelOptions {
   std::string folder;  ///< empty: the bundled checkpoint
   std::string mtp = "on";
-  int threads = 0;
-  std::string activations = "float";
+  LaneOptions lane;
 };
 
 void add_model_options(CLI::App& app, ModelOptions& options);

@@ -3,8 +3,8 @@
 namespace foresay {
 
 OpenModel::OpenModel(const OpenOptions& options, Report& report)
-    : checkpoint(Checkpoint::open(options.folder, report)),
-      ops(make_cpu_ops(options.threads)),
+    : ops(make_ops(options.lane)),
+      checkpoint(Checkpoint::open(options.folder, report)),
       loaded(load_model(checkpoint, *ops, {.mtp = options.mtp, .contract = options.contract}, report)) {}
 
 }  // namespace foresay

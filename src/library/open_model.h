@@ -6,6 +6,7 @@
 
 #include "base/report.h"
 #include "checkpoint/checkpoint.h"
+#include "library/lane.h"
 #include "model/load.h"
 
 namespace foresay {
@@ -14,18 +15,18 @@ struct OpenOptions {
   std::filesystem::path folder;
   MtpMode mtp = MtpMode::on;
   ContractOverrides contract = {};
-  int threads = 0;  ///< of the CPU lane; 0 is every core this process may use
+  LaneOptions lane = {};
 };
 
 /// Not movable: members refer to each other. The thread that opens a model is the one that runs it.
 struct OpenModel {
-  /// Throws as Checkpoint::open and load_model do; `report` then still holds what was noticed before.
+  /// Throws as make_ops, Checkpoint::open and load_model do; `report` then still holds what was noticed before.
   OpenModel(const OpenOptions& options, Report& report);
   OpenModel(const OpenModel&) = delete;
   OpenModel& operator=(const OpenModel&) = delete;
 
+  std::unique_ptr<Ops> ops;  ///< first: a lane that cannot be had is refused before any file is read
   Checkpoint checkpoint;
-  std::unique_ptr<Ops> ops;
   LoadedModel loaded;
 
   [[nodiscard]] const Model& model() const { return *loaded.model; }

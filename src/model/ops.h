@@ -95,4 +95,13 @@ class Ops {
 /// The CPU lane on our own kernels. threads = 0 uses every core that this process may use.
 [[nodiscard]] std::unique_ptr<Ops> make_cpu_ops(int threads = 0);
 
+/// Where the MLX lane computes; automatic is a GPU where MLX has one.
+enum class MlxDevice { automatic, cpu, gpu };
+
+/// The MLX lane. Throws ErrorCode::usage in a build without MLX, and for a GPU that is not there. MLX keeps one device
+/// per process and one stream per thread: use one such lane at a time, on the thread that made it.
+[[nodiscard]] std::unique_ptr<Ops> make_mlx_ops(MlxDevice device = MlxDevice::automatic);
+[[nodiscard]] bool has_mlx();      ///< this build has the MLX lane
+[[nodiscard]] bool has_mlx_gpu();  ///< and MLX has a GPU here
+
 }  // namespace foresay
