@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -21,6 +22,7 @@
 #include "decode/evaluate.h"
 #include "decode/generate.h"
 #include "fixtures/drafters.h"
+#include "fixtures/golden.h"
 #include "fixtures/scripted_model.h"
 #include "fixtures/temp_dir.h"
 #include "fixtures/tiny_checkpoint.h"
@@ -30,7 +32,10 @@ namespace foresay {
 
 /// A model on a lane of its own.
 struct Loaded {
-  Loaded(const std::filesystem::path& folder, int threads, MtpMode mtp = MtpMode::on) : ops(make_cpu_ops(threads)) {
+  Loaded(const std::filesystem::path& folder, int threads, MtpMode mtp = MtpMode::on)
+      : Loaded(folder, make_cpu_ops(threads), mtp) {}
+  Loaded(const std::filesystem::path& folder, std::unique_ptr<Ops> lane, MtpMode mtp = MtpMode::on)
+      : ops(std::move(lane)) {
     Report report;
     const Checkpoint checkpoint = Checkpoint::open(folder, report);
     LoadOptions options;
@@ -242,6 +247,24 @@ class Witness {
       if (!same_bits(one.logits, row(rows.logits, t, rows.vocab))) return differs() << "logits";
     }
     return ::testing::AssertionSuccess();
+  }
+
+  /// Largest absolute difference from the truth in hidden states and logits of the first `positions` positions:
+  /// for lanes that promise closeness, not bits. Infinite where one was not run, or read another token.
+  [[nodiscard]] double distance(const Truth& truth, int positions, const CacheSet* caches = nullptr) const {
+    const std::vector<Seen>& seen = caches != nullptr ? seen_.at(caches) : seen_.begin()->second;
+    const Evaluation& rows = truth.rows;
+    if (static_cast<int>(seen.size()) < positions) return std::numeric_limits<double>::infinity();
+    double worst = 0;
+    for (int t = 0; t < positions; ++t) {
+      const Seen& one = seen[static_cast<std::size_t>(t)];
+      if (one.token != truth.text[static_cast<std::size_t>(t)]) return std::numeric_limits<double>::infinity();
+      worst = std::max(worst, max_abs(one.pre, row(rows.hidden_pre_norm, t, rows.hidden)));
+      worst = std::max(worst, max_abs(one.post, row(rows.hidden_post_norm, t, rows.hidden)));
+      if (t < static_cast<int>(truth.prompt.size()) - 1) continue;
+      worst = std::max(worst, max_abs(one.logits, row(rows.logits, t, rows.vocab)));
+    }
+    return worst;
   }
 
   /// The highest position that was run, -1 without any.

@@ -1,5 +1,5 @@
-// model/cache_layers.h: one attention and one gated-delta operation on the CPU lane, fed token by token, for tests of
-// their caches.
+// model/cache_layers.h: one attention and one gated-delta operation, fed token by token, for tests of their caches.
+// contents() is the CPU lane's; another lane overrides it.
 #pragma once
 
 #include <memory>
@@ -52,7 +52,7 @@ class CacheLayer {
   int out_width_;
 };
 
-class AttentionLayer final : public CacheLayer {
+class AttentionLayer : public CacheLayer {
  public:
   static constexpr int kHeads = 4, kKvHeads = 2, kDim = 16;
 
@@ -100,7 +100,7 @@ class AttentionLayer final : public CacheLayer {
   AttentionSpec spec_;
 };
 
-class GatedDeltaLayer final : public CacheLayer {
+class GatedDeltaLayer : public CacheLayer {
  public:
   static constexpr RecurrentShape kShape = {.conv_channels = 2 * 2 * 16 + 4 * 12,
       .conv_kernel = 4,
