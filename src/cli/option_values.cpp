@@ -64,6 +64,15 @@ CLI::Validator any_number() {
       "");
 }
 
+CLI::Validator at_least_zero() {
+  return CLI::Validator(
+      [](std::string& found) {
+        double value = 0;
+        return parse(found, value) && value >= 0 ? std::string() : mismatch("a number of 0 or more", found);
+      },
+      "");
+}
+
 CLI::Validator not_empty() {
   return CLI::Validator(
       [](std::string& found) { return found.empty() ? std::string("expected a value, found nothing") : std::string(); },

@@ -15,6 +15,7 @@ namespace foresay::cli {
 [[nodiscard]] CLI::Validator one_of(std::vector<std::string> values);
 [[nodiscard]] CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
 [[nodiscard]] CLI::Validator any_number();
+[[nodiscard]] CLI::Validator at_least_zero();
 [[nodiscard]] CLI::Validator not_empty();
 
 /// "1,2,3" or "1 2 3" -> ids. Throws ErrorCode::usage naming the option and the piece that is no id.

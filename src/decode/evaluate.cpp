@@ -1,6 +1,8 @@
 #include "decode/evaluate.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 
 #include "base/error.h"
 
@@ -10,6 +12,28 @@ namespace {
 void append(std::vector<float>& out, std::span<const float> values) {
   out.insert(out.end(), values.begin(), values.end());
 }
+
+/// Collects named tensors of the lane's passes as long as it lives. A name that comes again (the next chunk, the next
+/// row of the head) continues the rows it has.
+class Collector {
+ public:
+  Collector(Ops& ops, std::vector<NamedRows>& out) : ops_(ops), out_(out) { ops_.set_tap(&tap_); }
+  Collector(const Collector&) = delete;
+  Collector& operator=(const Collector&) = delete;
+  ~Collector() { ops_.set_tap(nullptr); }
+
+ private:
+  void add(const std::string& name, const Tensor& x) {
+    const auto [at, is_new] = places_.try_emplace(name, out_.size());
+    if (is_new) out_.push_back({name, x.width, {}});
+    append(out_[at->second].values, ops_.read(x));
+  }
+
+  Ops& ops_;
+  std::vector<NamedRows>& out_;
+  std::map<std::string, std::size_t> places_;
+  Tap tap_{[this](const std::string& name, const Tensor& x) { add(name, x); }};
+};
 
 /// Head steps for every row: pair t is genuine history, the deeper steps of its block are made from the head's own
 /// states and leave again.
@@ -38,7 +62,7 @@ void evaluate_head(const Model& model, std::span<const TokenId> ids, const Tenso
 
 }  // namespace
 
-Evaluation evaluate(const Model& model, std::span<const TokenId> ids, int depth, int chunk) {
+Evaluation evaluate(const Model& model, std::span<const TokenId> ids, int depth, int chunk, bool layers) {
   const ModelInfo& info = model.info();
   const int positions = static_cast<int>(ids.size());
   if (positions == 0) fail(ErrorCode::usage, "[eval] no ids were given");
@@ -55,6 +79,8 @@ Evaluation evaluate(const Model& model, std::span<const TokenId> ids, int depth,
   out.positions = positions;
   out.hidden = info.hidden;
   out.vocab = info.vocab;
+  std::optional<Collector> collector;
+  if (layers) collector.emplace(ops, out.layers);
   const auto caches = model.make_caches();
   const int step = chunk > 0 ? chunk : positions;
   std::vector<Tensor> handed;  // hidden states the head reads

@@ -4,12 +4,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "checkpoint/quantisation.h"
 #include "foresay/token.h"
 #include "model/cache/cache.h"
 #include "model/cache/shapes.h"
+#include "model/tap.h"
 #include "model/tensor.h"
 
 namespace foresay {
@@ -90,6 +92,16 @@ class Ops {
   [[nodiscard]] virtual Tensor from_host(int rows, int width, std::span<const float> values) = 0;
   /// The values, row-major [rows, width]. On a lazy lane this evaluates. Valid while `x` or a copy of it lives.
   [[nodiscard]] virtual std::span<const float> read(const Tensor& x) = 0;
+
+  // Debugging. Model code names what it makes; nothing happens unless a tap listens.
+  void observe(std::string_view name, const Tensor& x) {
+    if (tap_ != nullptr) tap_->see(name, x);
+  }
+  [[nodiscard]] Tap* tap() const { return tap_; }
+  void set_tap(Tap* tap) { tap_ = tap; }  ///< borrowed; null takes it off
+
+ private:
+  Tap* tap_ = nullptr;
 };
 
 /// The CPU lane on our own kernels. threads = 0 uses every core that this process may use.

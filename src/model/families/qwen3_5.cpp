@@ -53,6 +53,7 @@ class Qwen35 final : public Model {
   [[nodiscard]] KvShape kv_shape() const { return {config_.kv_heads, config_.head_dim, config_.head_dim}; }
   Layer load_layer(WeightSource& source, const std::string& prefix, bool full_attention, bool zero_centred);
   void require_head() const;
+  [[nodiscard]] Tensor mlp_part(const Layer& layer, const Tensor& x) const;  ///< [R, D] behind the mixer -> [R, D]
 
   Ops& ops_;
   Qwen35Config config_;
@@ -135,20 +136,32 @@ void Qwen35::require_head() const {
   if (!head_) fail(ErrorCode::internal, "[qwen3_5] the model was loaded without its head");
 }
 
+Tensor Qwen35::mlp_part(const Layer& layer, const Tensor& x) const {
+  const Tensor n = ops_.rms_norm(x, layer.post_norm, config_.norm_eps);
+  ops_.observe("post_norm", n);
+  Tensor y = ops_.add(x, layer.mlp.forward(ops_, n));
+  ops_.observe("out", y);
+  return y;
+}
+
 Forward Qwen35::forward(const Pass& pass) const {
   const std::vector<int> rows = row_range(0, static_cast<int>(pass.tokens.size()));
   Tensor x = ops_.embed(embedding_, pass.tokens);  // [R, D]
+  ops_.observe("embed", x);
   for (int i = 0; i < config_.layers; ++i) {
+    const TapScope scope(ops_.tap(), "layers.{}.", i);
     const Layer& layer = layers_[static_cast<std::size_t>(i)];
     const std::vector<CacheSlice> slices = layer_slices(pass.slices, i);
     const Tensor n = ops_.rms_norm(x, layer.input_norm, config_.norm_eps);
+    ops_.observe("input_norm", n);
     x = ops_.add(x,
         layer.attention ? layer.attention->forward(ops_, n, rows, slices) : layer.recurrent->forward(ops_, n, slices));
-    x = ops_.add(x, layer.mlp.forward(ops_, ops_.rms_norm(x, layer.post_norm, config_.norm_eps)));
+    x = mlp_part(layer, x);
   }
   Forward result;
   result.pre_norm = x;
   result.post_norm = ops_.rms_norm(x, final_norm_, config_.norm_eps);
+  ops_.observe("final_norm", result.post_norm);
   result.logits = ops_.linear(ops_.select(result.post_norm, pass.logit_rows), output_);  // [n, V]
   return result;
 }
@@ -156,19 +169,24 @@ Forward Qwen35::forward(const Pass& pass) const {
 HeadForward Qwen35::draft(const HeadPass& pass) const {
   require_head();
   const Head& head = *head_;
+  const TapScope scope(ops_.tap(), "mtp.{}.", pass.step);
   const Tensor e = ops_.rms_norm(ops_.embed(embedding_, pass.tokens), head.embedding_norm, config_.norm_eps);  // [R, D]
   const Tensor h = ops_.rms_norm(pass.hidden, head.hidden_norm, config_.norm_eps);                             // [R, D]
+  ops_.observe("embedding_norm", e);
+  ops_.observe("hidden_norm", h);
   // [e, h] is what released fusion matrices were trained on; [h, e] also loads and shows only as poor acceptance.
   const bool embedding_first = contract_.concat_order.value == ConcatOrder::embedding_hidden;
   Tensor x = ops_.linear(embedding_first ? ops_.concat(e, h) : ops_.concat(h, e), head.fusion);  // [R, 2D] -> [R, D]
+  ops_.observe("fused", x);
   const Tensor n = ops_.rms_norm(x, head.layer.input_norm, config_.norm_eps);
+  ops_.observe("input_norm", n);
   const Tensor mixed =
       head.layer.attention->forward(ops_, n, pass.output_rows, layer_slices(pass.slices, 0));  // [n, D]
   if (pass.output_rows.empty()) return {};
 
-  x = ops_.add(ops_.select(x, pass.output_rows), mixed);
-  x = ops_.add(x, head.layer.mlp.forward(ops_, ops_.rms_norm(x, head.layer.post_norm, config_.norm_eps)));
+  x = mlp_part(head.layer, ops_.add(ops_.select(x, pass.output_rows), mixed));
   const Tensor m = ops_.rms_norm(x, head.final_norm, config_.norm_eps);
+  ops_.observe("final_norm", m);
   return {contract_.recycled_hidden.value == HiddenState::post_norm ? m : x, ops_.linear(m, output_)};
 }
 

@@ -10,7 +10,13 @@ GatedMlp GatedMlp::load(WeightSource& source, const std::string& prefix, int hid
 }
 
 Tensor GatedMlp::forward(Ops& ops, const Tensor& x) const {
-  return ops.linear(ops.swiglu(ops.linear(x, gate), ops.linear(x, up)), down);
+  const TapScope scope(ops.tap(), "mlp.");
+  const Tensor g = ops.linear(x, gate), u = ops.linear(x, up);  // [R, width]
+  ops.observe("gate", g);
+  ops.observe("up", u);
+  Tensor y = ops.linear(ops.swiglu(g, u), down);
+  ops.observe("out", y);
+  return y;
 }
 
 Attention Attention::load(
@@ -29,13 +35,20 @@ Attention Attention::load(
 
 Tensor Attention::forward(
     Ops& ops, const Tensor& x, std::span<const int> query_rows, std::span<const CacheSlice> slices) const {
+  const TapScope scope(ops.tap(), "attention.");
   const bool every_row = static_cast<int>(query_rows.size()) == x.rows;
   const Tensor queries = query_rows.empty()
                              ? Tensor{}                                                   // history only
                              : ops.linear(every_row ? x : ops.select(x, query_rows), q);  // [n, H * Dh (* 2)]
-  const Tensor mixed =
-      ops.attention(spec, queries, query_rows, ops.linear(x, k), ops.linear(x, v), slices);  // [n, H * Dh]
-  return ops.linear(mixed, o);
+  const Tensor keys = ops.linear(x, k), values = ops.linear(x, v);                        // [R, Hkv * Dh]
+  ops.observe("q", queries);
+  ops.observe("k", keys);
+  ops.observe("v", values);
+  const Tensor mixed = ops.attention(spec, queries, query_rows, keys, values, slices);  // [n, H * Dh]
+  ops.observe("mixed", mixed);
+  Tensor y = ops.linear(mixed, o);
+  ops.observe("out", y);
+  return y;
 }
 
 GatedDeltaNet GatedDeltaNet::load(WeightSource& source, const std::string& prefix, int hidden,
@@ -67,8 +80,17 @@ GatedDeltaNet GatedDeltaNet::load(WeightSource& source, const std::string& prefi
 }
 
 Tensor GatedDeltaNet::forward(Ops& ops, const Tensor& x, std::span<const CacheSlice> slices) const {
-  return ops.linear(
-      ops.gated_delta(spec, ops.linear(x, qkv), ops.linear(x, z), ops.linear(x, b), ops.linear(x, a), slices), out);
+  const TapScope scope(ops.tap(), "recurrent.");
+  const Tensor u = ops.linear(x, qkv), gate = ops.linear(x, z), beta = ops.linear(x, b), decay = ops.linear(x, a);
+  ops.observe("qkv", u);
+  ops.observe("z", gate);
+  ops.observe("b", beta);
+  ops.observe("a", decay);
+  const Tensor mixed = ops.gated_delta(spec, u, gate, beta, decay, slices);  // [R, nv * Dv]
+  ops.observe("mixed", mixed);
+  Tensor y = ops.linear(mixed, out);
+  ops.observe("out", y);
+  return y;
 }
 
 }  // namespace foresay
