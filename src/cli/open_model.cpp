@@ -60,8 +60,7 @@ MtpMode mtp_mode(const std::string& name) {
 
 std::unique_ptr<OpenModel> open_model(const ModelOptions& options, bool json) {
   Report report;
-  const OpenOptions open = {
-      .folder = model_folder(options.folder), .mtp = mtp_mode(options.mtp), .lane = options.lane};
+  const OpenOptions open = {.folder = model_folder(options.folder), .mtp = mtp_mode(options.mtp), .lane = options.lane};
   try {
     auto model = std::make_unique<OpenModel>(open, report);
     say_report(report, json);

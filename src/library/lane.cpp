@@ -9,8 +9,7 @@
 namespace foresay {
 namespace {
 
-void expect_one_of(
-    std::string_view option, std::string_view found, std::initializer_list<std::string_view> values) {
+void expect_one_of(std::string_view option, std::string_view found, std::initializer_list<std::string_view> values) {
   if (std::ranges::find(values, found) != values.end()) return;
   fail(ErrorCode::usage, "{}: expected one of {}, found \"{}\"", option, fmt::join(values, ", "), found);
 }

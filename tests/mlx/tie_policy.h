@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/noise.h"
-#include "decode/sample/distribution.h"
+#include "decode/sample/shape.h"
 
 namespace foresay {
 
