@@ -1,6 +1,7 @@
 #include "cli/open_model.h"
 
 #include "base/error.h"
+#include "checkpoint/hub_cache.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
 
@@ -28,8 +29,10 @@ fs::path executable() {
 }  // namespace
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
-  app.add_option(
-      "MODEL", options.folder, "Checkpoint folder (Hugging Face or MLX layout); default: the bundled tiny-qwen3_5");
+  app.add_option("MODEL", options.folder,
+      "Checkpoint folder (Hugging Face or MLX layout), or org/name[@revision] of the local Hugging Face cache; "
+      "default: "
+      "the bundled tiny-qwen3_5");
   app.add_option(
          "--mtp", options.mtp, "The MTP head: on (an unusable head is an error), auto (it is a warning), off, required")
       ->check(one_of({"on", "auto", "off", "required"}))
@@ -38,7 +41,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
 }
 
 fs::path model_folder(const std::string& given) {
-  if (!given.empty()) return given;
+  if (!given.empty()) return resolve_checkpoint(given);
   const fs::path program = executable().parent_path();
   std::error_code ignored;
   for (const char* place : {"../../models/tiny-qwen3_5", "../share/foresay/models/tiny-qwen3_5"}) {

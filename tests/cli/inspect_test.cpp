@@ -93,6 +93,23 @@ TEST(Inspect, APathThatIsNoFolderIsWrongUsage) {
   expect_refused({"inspect", kBundled, "--mtp", "maybe"}, 2, {"--mtp", "required", "\"maybe\""});
 }
 
+TEST(Inspect, ANameIsLookedUpInTheHuggingFaceCache) {
+  TempDir dir;
+  const fs::path model = dir.path() / "hub" / "models--org--tiny", snapshot = model / "snapshots" / "abcdef0123";
+  fs::create_directories(model / "refs");
+  write_text(model / "refs" / "main", "abcdef0123");
+  write_tiny(snapshot, tiny());
+  Command command;
+  command.environment = {{"HF_HUB_CACHE", std::nullopt}, {"HF_HOME", dir.path().string()}};
+  for (const std::string name : {"org/tiny", "org/tiny@main", "org/tiny@abcd"}) {
+    const Json d = json_of(foresay({"inspect", name, "--json"}, command));
+    EXPECT_EQ(d["model"], snapshot.string());
+    EXPECT_EQ(d["verdict"], "mtp");
+  }
+  expect_refused({"inspect", "org/tiny@dev"}, 2, {"org/tiny", "dev", "main", "abcdef0123"}, command);
+  expect_refused({"generate", "org/other", "--prompt-ids", "1"}, 2, {"org/other", "hf download"}, command);
+}
+
 TEST(Inspect, APathThatIsNoUtf8IsShownAllTheSame) {
   TempDir dir;
   const auto folder = write_tiny(dir.path() / "m\xC3(", tiny());
