@@ -126,7 +126,7 @@ std::function<int()> add_eval(CLI::App& app) {
       ->excludes(out)
       ->excludes(layers);
   app.add_option("--tolerance", options->tolerance, "Largest difference of --diff: RMS relative to A's values")
-      ->check(at_least_zero())
+      ->check(number(">= 0", [](double x) { return x >= 0; }))
       ->capture_default_str();
   app.add_flag("--json", options->json, "Print one JSON document");
   app.footer(

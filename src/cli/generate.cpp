@@ -28,21 +28,19 @@ void check(GenerateOptions& options) {
     fail(ErrorCode::usage, "--chat and --system need --prompt: ids are taken as they are");
   expect_utf8("--system", options.system);
   for (const std::string& stop : options.stop) expect_utf8("--stop", stop);
-  options.decode.sampling.seed = options.seed;
-  if (!options.accept.empty())
-    options.decode.sampling.acceptance = options.accept == "ratio" ? Acceptance::ratio : Acceptance::coupled;
-  validate(options.decode.sampling);
+  check_sampling(options.sampling);
 }
 
-/// What became of the head. Rounds without a single draft mean that its logits are not finite: as unusable as a head
-/// that does not load, and refused or reported as that is.
+/// What became of the head. The second token's pass drafts unless it must be the last. So rounds without a single draft
+/// mean that the head's logits are not finite: as unusable as a head that does not load, and refused or reported as
+/// that is.
 MtpOutcome outcome_of(const GenerateOptions& options, const OpenModel& open, const Stats& stats) {
-  MtpOutcome outcome = {options.model.mtp, stats.depth > 0, open.loaded.mtp_reason};
-  if (stats.depth == 0 && open.model().info().head_layers > 0) outcome.reason = "depth 0 was asked for";
-  if (stats.depth == 0 || stats.passes < 2 || stats.drafted[0] > 0) return outcome;
+  MtpOutcome outcome = {options.model.mtp, has_drafted(stats), open.loaded.mtp_reason};
+  if (outcome.effective || !open.has_head()) return outcome;
+  outcome.reason = stats.depth == 0 ? "depth 0 was asked for" : "nothing was drafted: the answer was too short";
+  if (stats.depth == 0 || stats.passes < 2) return outcome;
 
   const auto damage = find_non_finite(open.checkpoint);
-  outcome.effective = false;
   outcome.reason = "the head's logits are not finite" + (damage ? ": " + *damage : std::string());
   const MtpMode mode = mtp_mode(options.model.mtp);
   if (mode != MtpMode::automatic) {
@@ -82,12 +80,11 @@ int run(GenerateOptions& options) {
     identical = plain && plain->generation.ids == result.ids;
   }
 
-  const SamplingOptions& sampling = options.decode.sampling;
   if (options.json) {
     Json document = {{"model", open.checkpoint.folder().string()}, {"prompt_ids", generator.prompt()},
         {"ids", result.ids}, {"text", generator.shows_text() ? Json(drafted.text) : Json()},
         {"finish_reason", name_of(result.finish)}};
-    if (sampling.effective_acceptance() == Acceptance::coupled) document["seed"] = result.seed;
+    if (generator.is_coupled()) document["seed"] = result.seed;
     if (plain) document["identical"] = identical;
     document["stats"] = stats_json(result.stats, outcome);
     document["stats"]["lane"] = open.ops->describe();
@@ -122,7 +119,6 @@ int run(GenerateOptions& options) {
 
 std::function<int()> add_generate(CLI::App& app) {
   auto options = std::make_shared<GenerateOptions>();
-  SamplingOptions& sampling = options->decode.sampling;
   add_model_options(app, options->model);
   app.add_option("--prompt", options->prompt, "The prompt; - reads it from stdin");
   app.add_option("--prompt-ids", options->prompt_ids,
@@ -132,21 +128,7 @@ std::function<int()> add_generate(CLI::App& app) {
   app.add_option("--max-tokens", options->decode.max_tokens, "Most tokens to generate")
       ->check(whole_number(1, 1 << 30))
       ->capture_default_str();
-  app.add_option("--temperature", sampling.temperature, "0 is greedy")->check(any_number())->capture_default_str();
-  app.add_option("--top-k", sampling.top_k, "Keep the k likeliest tokens; 0 is off")
-      ->check(whole_number(0, 1 << 30))
-      ->capture_default_str();
-  app.add_option("--top-p", sampling.top_p, "Keep the likeliest tokens up to this mass; 1 is off")
-      ->check(any_number())
-      ->capture_default_str();
-  app.add_option("--min-p", sampling.min_p, "Drop tokens below this share of the likeliest; 0 is off")
-      ->check(any_number())
-      ->capture_default_str();
-  app.add_option("--seed", options->seed, "Seed of the noise; makes acceptance coupled unless --accept says otherwise")
-      ->check(whole_number(0, std::numeric_limits<std::uint64_t>::max()));
-  app.add_option("--accept", options->accept,
-         "ratio: exact in distribution; coupled: the very ids of plain decoding with the same seed")
-      ->check(one_of({"ratio", "coupled"}));
+  add_sampling_options(app, options->sampling);
   app.add_option("--depth", options->decode.depth, "Tokens drafted per pass; 0 is plain decoding")
       ->check(whole_number(0, 8))
       ->capture_default_str();

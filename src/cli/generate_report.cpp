@@ -24,13 +24,13 @@ std::string line(std::string_view name, std::string_view value) {
 }
 
 std::string speed_line(const Stats& stats) {
-  const std::string name = stats.depth > 0 ? fmt::format("MTP, depth {}", stats.depth) : "AR";
+  const std::string name = has_drafted(stats) ? fmt::format("MTP, depth {}", stats.depth) : "AR";
   return line(
       name, fmt::format("prompt {:.1f} tokens/s, decode {:.1f} tokens/s", stats.prompt_tok_s(), stats.decode_tok_s()));
 }
 
 std::string draft_lines(const Stats& stats) {
-  if (stats.depth == 0) return {};
+  if (!has_drafted(stats)) return {};
   return line("acceptance", acceptance(stats) + " (share of blocks, by draft position)") +
          line("tokens per pass", fmt::format("{:.2f}", stats.tokens_per_pass()));
 }
@@ -53,6 +53,10 @@ std::string_view name_of(Finish finish) {
   return "?";
 }
 
+bool has_drafted(const Stats& stats) {
+  return !stats.drafted.empty() && stats.drafted[0] > 0;
+}
+
 nlohmann::ordered_json stats_json(const Stats& stats, const MtpOutcome& mtp) {
   return {{"prompt_tok_s", stats.prompt_tok_s()}, {"decode_tok_s", stats.decode_tok_s()}, {"passes", stats.passes},
       {"depth", stats.depth}, {"drafted", stats.drafted}, {"accepted", stats.accepted},
@@ -66,7 +70,7 @@ std::string run_report(const Stats& stats) {
 
 std::string comparison_report(const Stats& plain, const Stats& drafted) {
   std::string report = speed_line(plain) + speed_line(drafted) + draft_lines(drafted);
-  if (drafted.depth > 0 && plain.decode_tok_s() > 0) {
+  if (has_drafted(drafted) && plain.decode_tok_s() > 0) {
     report += line("decode speed", fmt::format("{:.2f} x AR", drafted.decode_tok_s() / plain.decode_tok_s()));
   }
   return report;

@@ -11,6 +11,9 @@ namespace foresay::cli {
 
 [[nodiscard]] std::string_view name_of(Finish finish);
 
+/// Was anything drafted at all? A short answer, and a head whose logits are not finite, draft nothing at any depth.
+[[nodiscard]] bool has_drafted(const Stats& stats);
+
 /// What was asked of the head, whether it drafted, and why or why not.
 struct MtpOutcome {
   std::string requested;  ///< on, auto, off, required

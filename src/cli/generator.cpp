@@ -47,7 +47,7 @@ Generator::Generator(const GenerateOptions& options, const OpenModel& open)
   request_.prefill_chunk = options.chunk;
   request_.cancel = &interrupted();
   if (!options.ignore_eos) request_.options.stop_ids = text_.stop_ids();
-  request_.options.sampling.vocab_limit = text_.vocab_limit();
+  request_.options.sampling = sampling_for(options.sampling, text_);
 }
 
 GeneratorRun Generator::run(int depth, const std::function<void(std::string_view)>& show) {
@@ -88,8 +88,11 @@ void Generator::pin_seed(std::uint64_t seed) {
 }
 
 bool Generator::must_be_identical() const {
-  const SamplingOptions& sampling = request_.options.sampling;
-  return sampling.greedy() || sampling.effective_acceptance() == Acceptance::coupled;
+  return request_.options.sampling.greedy() || is_coupled();
+}
+
+bool Generator::is_coupled() const {
+  return request_.options.sampling.effective_acceptance() == Acceptance::coupled;
 }
 
 Generation Generator::decode(const GenerateRequest& request) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "cli/open_model.h"
+#include "cli/sampling_options.h"
 #include "decode/generate.h"
 #include "library/text_model.h"
 
@@ -16,11 +17,11 @@ namespace foresay::cli {
 struct GenerateOptions {
   ModelOptions model;
   std::optional<std::string> prompt, prompt_ids;
-  std::string system, accept;
+  std::string system;
   bool chat = false, ignore_eos = false, compare = false, json = false;
-  std::optional<std::uint64_t> seed;
+  SamplingArguments sampling;
   std::vector<std::string> stop;
-  DecodeOptions decode;
+  DecodeOptions decode;  ///< but for its sampling
   int chunk = 512;
 };
 
@@ -50,6 +51,9 @@ class Generator {
 
   /// Must the ids equal those of plain decoding? Not under ratio acceptance: it keeps the distribution, not the draw.
   [[nodiscard]] bool must_be_identical() const;
+
+  /// Acceptance that shares its noise: the seed tells the whole answer.
+  [[nodiscard]] bool is_coupled() const;
 
  private:
   [[nodiscard]] Generation decode(const GenerateRequest& request) const;

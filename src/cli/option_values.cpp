@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <utility>
 
@@ -18,19 +17,14 @@ namespace {
 
 constexpr std::size_t kLongestQuote = 40;  // of a value in a message
 
-/// The whole text as a number in base 10, or false.
-template <typename Number>
-bool parse(std::string_view text, Number& value) {
-  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return problem == std::errc() && end == text.data() + text.size();
-}
+}  // namespace
 
 std::string mismatch(std::string_view expected, std::string_view found) {
-  return fmt::format("expected {}, found \"{}\"{}", expected, found.substr(0, kLongestQuote),
-      found.size() > kLongestQuote ? "..." : "");
+  if (found.size() <= kLongestQuote) return fmt::format("expected {}, found \"{}\"", expected, found);
+  std::size_t end = kLongestQuote;
+  while (end > 0 && (static_cast<unsigned char>(found[end]) & 0xC0) == 0x80) --end;  // not within a character
+  return fmt::format("expected {}, found \"{}\"...", expected, found.substr(0, end));
 }
-
-}  // namespace
 
 CLI::Validator one_of(std::vector<std::string> values) {
   const std::string names = fmt::format("{}", fmt::join(values, "|"));
@@ -45,30 +39,22 @@ CLI::Validator one_of(std::vector<std::string> values) {
 CLI::Validator whole_number(std::uint64_t least, std::uint64_t most) {
   return CLI::Validator(
       [least, most](std::string& found) {
-        std::uint64_t value = 0;
-        if (!parse(found, value) || value < least || value > most) {
+        const auto value = parse_number<std::uint64_t>(found);
+        if (!value || *value < least || *value > most) {
           return mismatch(fmt::format("a whole number from {} to {}", least, most), found);
         }
-        found = std::to_string(value);  // CLI11 would read a leading 0 as base 8
+        found = std::to_string(*value);  // CLI11 would read a leading 0 as base 8
         return std::string();
       },
       "");
 }
 
-CLI::Validator any_number() {
+CLI::Validator number(std::string range, bool (*fits)(double)) {
   return CLI::Validator(
-      [](std::string& found) {
-        double value = 0;
-        return parse(found, value) ? std::string() : mismatch("a number", found);
-      },
-      "");
-}
-
-CLI::Validator at_least_zero() {
-  return CLI::Validator(
-      [](std::string& found) {
-        double value = 0;
-        return parse(found, value) && value >= 0 ? std::string() : mismatch("a number of 0 or more", found);
+      [range = std::move(range), fits](std::string& found) {
+        const auto value = parse_number<double>(found);
+        return value && fits(*value) ? std::string()
+                                     : mismatch("a finite number" + (range.empty() ? range : " " + range), found);
       },
       "");
 }
@@ -86,11 +72,9 @@ std::vector<TokenId> parse_ids(std::string_view option, std::string_view text) {
       at = text.find_first_not_of(kSeparators, at)) {
     const std::size_t end = std::min(text.find_first_of(kSeparators, at), text.size());
     const std::string_view piece = text.substr(at, end - at);
-    TokenId id = -1;
-    if (!parse(piece, id) || id < 0) {
-      fail(ErrorCode::usage, "{}: {}", option, mismatch("token ids such as 1,2,3", piece));
-    }
-    ids.push_back(id);
+    const auto id = parse_number<TokenId>(piece);
+    if (!id || *id < 0) fail(ErrorCode::usage, "{}: {}", option, mismatch("token ids such as 1,2,3", piece));
+    ids.push_back(*id);
     at = end;
   }
   if (ids.empty()) fail(ErrorCode::usage, "{}: expected token ids such as 1,2,3, found none", option);

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <CLI/App.hpp>
+#include <charconv>
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 #include "foresay/token.h"
@@ -14,9 +18,24 @@ namespace foresay::cli {
 /// Checks for CLI11; where one fails it says what was expected. Whole numbers are read in base 10 only.
 [[nodiscard]] CLI::Validator one_of(std::vector<std::string> values);
 [[nodiscard]] CLI::Validator whole_number(std::uint64_t least, std::uint64_t most);
-[[nodiscard]] CLI::Validator any_number();
-[[nodiscard]] CLI::Validator at_least_zero();
+/// `range` says which numbers `fits` takes: ">= 0". NaN and infinities are refused before it is asked.
+[[nodiscard]] CLI::Validator number(std::string range, bool (*fits)(double));
 [[nodiscard]] CLI::Validator not_empty();
+
+/// The whole text as a finite number in base 10, else nothing.
+template <typename Number>
+[[nodiscard]] std::optional<Number> parse_number(std::string_view text) {
+  Number value = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (!std::isfinite(value)) return std::nullopt;
+  }
+  return value;
+}
+
+/// "expected ..., found "..."", a long value shortened.
+[[nodiscard]] std::string mismatch(std::string_view expected, std::string_view found);
 
 /// "1,2,3" or "1 2 3" -> ids. Throws ErrorCode::usage naming the option and the piece that is no id.
 [[nodiscard]] std::vector<TokenId> parse_ids(std::string_view option, std::string_view text);

@@ -103,7 +103,7 @@ TEST(Generate, GreedyIdsAreTheSameAtEveryDepthThreadCountAndChunk) {
   const Arguments base = with(kIds, {"--max-tokens", "32", "--ignore-eos"});
   const Json plain = generate_json(kBundled, with(base, {"--depth", "0"}))["ids"];
   ASSERT_EQ(plain.size(), 32u);
-  for (const Arguments& more : {Arguments{"--depth", "1"}, {"--depth", "4"}, {"--depth", "8"}, {"--threads", "1"},
+  for (const Arguments& more : {Arguments{"--depth", "1"}, {"--depth", "4"}, {"--depth", "8"}, {"--threads", "0"},
            {"--threads", "2"}, {"--prefill-chunk", "1"}, {"--prefill-chunk", "7"}, {"--prefill-chunk", "0"},
            {"--mtp", "off"}, {"--mtp", "required"}, {"--cpu-activations", "float"}}) {
     EXPECT_EQ(generate_json(kBundled, with(base, more))["ids"], plain) << joined(more);
@@ -141,6 +141,19 @@ TEST(Generate, DepthZeroSaysWhyNothingIsDrafted) {
   EXPECT_EQ(stats["drafted"], Json::array());
   EXPECT_EQ(stats["mtp"]["effective"], "off");
   expect_parts(stats["mtp"]["reason"], {"depth 0"});
+}
+
+TEST(Generate, AnAnswerTooShortToDraftSaysSo) {
+  for (const std::string most : {"1", "2"}) {
+    const Json stats = generate_json(kBundled, with(kIds, {"--max-tokens", most, "--ignore-eos"}))["stats"];
+    EXPECT_EQ(stats["drafted"], Json({0, 0, 0}));
+    EXPECT_EQ(stats["mtp"]["effective"], "off");
+    expect_parts(stats["mtp"]["reason"], {"nothing was drafted", "too short"});
+  }
+  const Outcome text = foresay(with({"generate", kBundled, "--max-tokens", "2"}, kIds));
+  EXPECT_EQ(text.err.find("MTP"), std::string::npos) << text.err;
+  const Json three = generate_json(kBundled, with(kIds, {"--max-tokens", "3", "--ignore-eos"}))["stats"];
+  EXPECT_EQ(three["mtp"]["effective"], "on");
 }
 
 TEST(Generate, CompareInJsonSaysIdentical) {
