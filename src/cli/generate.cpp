@@ -1,6 +1,7 @@
 // foresay generate: one prompt, streamed; with --compare also decoded without the head, and the two checked against
 // each other.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -17,6 +18,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::uint64_t kMostChoices = 256, kMostLogProbabilities = 1000;  // what one document can sensibly hold
+
 /// What can be refused before a model is opened.
 void check(GenerateOptions& options) {
   if (options.prompt.has_value() == options.prompt_ids.has_value()) {
@@ -28,17 +31,27 @@ void check(GenerateOptions& options) {
     fail(ErrorCode::usage, "--chat and --system need --prompt: ids are taken as they are");
   expect_utf8("--system", options.system);
   for (const std::string& stop : options.stop) expect_utf8("--stop", stop);
-  check_sampling(options.sampling);
+  check_sampling(options.sampling, options.decode);
+  if (options.decode.top_logprobs && !options.json)
+    fail(ErrorCode::usage,
+        "--logprobs: expected --json beside it, found none: log-probabilities are part of the document");
+  if (options.choices > 1 && options.sampling.numbers.greedy()) {
+    fail(ErrorCode::usage, "--choices: expected 1 at --temperature 0, where all answers are the same, found {}",
+        options.choices);
+  }
 }
 
 /// What became of the head. The second token's pass drafts unless it must be the last. So rounds without a single draft
 /// mean that the head's logits are not finite: as unusable as a head that does not load, and refused or reported as
 /// that is.
-MtpOutcome outcome_of(const GenerateOptions& options, const OpenModel& open, const Stats& stats) {
+MtpOutcome outcome_of(const GenerateOptions& options, const OpenModel& open, std::span<const Answer> answers) {
+  const Stats& stats = total_of(answers);
   MtpOutcome outcome = {options.model.mtp, has_drafted(stats), open.loaded.mtp_reason};
   if (outcome.effective || !open.has_head()) return outcome;
   outcome.reason = stats.depth == 0 ? "depth 0 was asked for" : "nothing was drafted: the answer was too short";
-  if (stats.depth == 0 || stats.passes < 2) return outcome;
+  const bool had_to_draft =
+      std::ranges::any_of(answers, [](const Answer& answer) { return answer.generation.stats.passes >= 2; });
+  if (stats.depth == 0 || !had_to_draft) return outcome;
 
   const auto damage = find_non_finite(open.checkpoint);
   outcome.reason = "the head's logits are not finite" + (damage ? ": " + *damage : std::string());
@@ -66,49 +79,50 @@ int run(GenerateOptions& options) {
   if (options.compare) generator.warm_up(options.decode.depth);
   const std::function<void(std::string_view)> stream =
       options.json ? nullptr : std::function<void(std::string_view)>(write_out);
-  const GeneratorRun drafted = generator.run(options.decode.depth, stream);
-  const Generation& result = drafted.generation;
+  const std::vector<Answer> answers = generator.run(options.decode.depth, stream);
   if (!options.json) write_out("\n");
-  const MtpOutcome outcome = outcome_of(options, open, result.stats);
+  const MtpOutcome outcome = outcome_of(options, open, answers);
+  const Stats stats = total_of(answers);
 
-  std::optional<GeneratorRun> plain;
-  bool identical = false;
-  if (options.compare && result.finish != Finish::cancelled) {
-    generator.pin_seed(result.seed);
+  std::vector<Answer> plain;
+  if (options.compare && !interrupted()) {
+    generator.pin_seed(answers.front().generation.seed);
     plain = generator.run(0, nullptr);
-    if (plain->generation.finish == Finish::cancelled) plain.reset();
-    identical = plain && plain->generation.ids == result.ids;
+    if (interrupted()) plain.clear();
   }
+  const bool identical = std::ranges::equal(
+      answers, plain, [](const Answer& a, const Answer& b) { return a.generation.ids == b.generation.ids; });
 
   if (options.json) {
-    Json document = {{"model", open.checkpoint.folder().string()}, {"prompt_ids", generator.prompt()},
-        {"ids", result.ids}, {"text", generator.shows_text() ? Json(drafted.text) : Json()},
-        {"finish_reason", name_of(result.finish)}};
-    if (generator.is_coupled()) document["seed"] = result.seed;
-    if (plain) document["identical"] = identical;
-    document["stats"] = stats_json(result.stats, outcome);
+    Json document = {{"model", open.checkpoint.folder().string()}, {"prompt_ids", generator.prompt()}};
+    if (answers.size() == 1) document.update(answer_json(answers.front(), generator));
+    for (std::size_t i = 0; answers.size() > 1 && i < answers.size(); ++i) {
+      document["choices"].push_back(answer_json(answers[i], generator));
+      document["choices"].back()["stats"] = stats_json(answers[i].generation.stats, outcome);
+    }
+    if (generator.is_coupled()) document["seed"] = answers.front().generation.seed;
+    if (!plain.empty()) document["identical"] = identical;
+    document["stats"] = stats_json(stats, outcome);
     document["stats"]["lane"] = open.ops->describe();
-    if (plain) {
-      document["ar_stats"] =
-          stats_json(plain->generation.stats, {"off", false, "the comparison runs without the head"});
+    if (!plain.empty()) {
+      document["ar_stats"] = stats_json(total_of(plain), {"off", false, "the comparison runs without the head"});
     }
     write_json(document);
-  } else if (plain) {
+  } else if (!plain.empty()) {
     const char* const verdict = identical ? "yes"
                                 : generator.must_be_identical()
                                     ? "NO"
                                     : "no (ratio acceptance keeps the distribution, not the draw)";
-    write_out(
-        fmt::format("\n{}identical to AR: {}\n", comparison_report(plain->generation.stats, result.stats), verdict));
+    write_out(fmt::format("\n{}identical to AR: {}\n", comparison_report(total_of(plain), stats), verdict));
   } else {
-    say("\n" + run_report(result.stats));
+    say("\n" + run_report(stats));
   }
-  say(poor_acceptance_warning(result.stats));
+  say(poor_acceptance_warning(stats));
   if (interrupted()) {
     if (!options.json) say("interrupted\n");
     return exit_code(ErrorCode::cancelled);
   }
-  if (plain && !identical && generator.must_be_identical()) {
+  if (!plain.empty() && !identical && generator.must_be_identical()) {
     fail(ErrorCode::check_failed,
         "[generate] --compare: the ids with the head differ from plain decoding's; please report this");
   }
@@ -125,9 +139,7 @@ std::function<int()> add_generate(CLI::App& app) {
       "The prompt as token ids, 1,2,3; - reads them from stdin; needs no tokenizer");
   app.add_flag("--chat", options->chat, "Put the prompt through the checkpoint's chat template as the user's turn");
   app.add_option("--system", options->system, "System message; implies --chat");
-  app.add_option("--max-tokens", options->decode.max_tokens, "Most tokens to generate")
-      ->check(whole_number(1, 1 << 30))
-      ->capture_default_str();
+  add_length_options(app, options->decode);
   add_sampling_options(app, options->sampling);
   app.add_option("--depth", options->decode.depth, "Tokens drafted per pass; 0 is plain decoding")
       ->check(whole_number(0, 8))
@@ -137,6 +149,18 @@ std::function<int()> add_generate(CLI::App& app) {
       ->capture_default_str();
   app.add_option("--stop", options->stop, "Stop before this text; may be given several times")->allow_extra_args(false);
   app.add_flag("--ignore-eos", options->ignore_eos, "Go on past end-of-turn tokens");
+  app.add_option("-n,--choices", options->choices, "Answers to the prompt, which is read once")
+      ->check(whole_number(1, kMostChoices))
+      ->capture_default_str();
+  app.add_option_function<std::vector<std::string>>(
+         "--logprobs",
+         [options](const std::vector<std::string>& given) {
+           options->decode.top_logprobs = given.front().empty() ? 0 : *parse_number<int>(given.front());
+         },
+         "Log-probability of each token, and of N most likely others; needs --json")
+      ->expected(0, 1)
+      ->check(whole_number(0, kMostLogProbabilities))
+      ->type_name("[N]");
   app.add_flag("--compare", options->compare,
       "Also decode without the head, print both speeds, and fail (7) where ids differ that must not");
   app.add_flag("--json", options->json, "Print one JSON document instead of streaming");

@@ -2,11 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace foresay::cli {
 namespace {
 
 constexpr int kFewestDrafts = 32;         // below this many first drafts an acceptance rate says nothing
 constexpr double kPoorAcceptance = 0.05;  // a healthy head keeps over half
+
+using Json = nlohmann::ordered_json;
+
+Json token_json(TokenId id, double logprob, const TextModel& model) {
+  return {{"id", id}, {"text", model.has_tokenizer() ? Json(model.tokenizer().token_bytes(id, false)) : Json()},
+      {"logprob", logprob}};
+}
 
 std::string acceptance(const Stats& stats) {
   std::string out;
@@ -51,6 +60,35 @@ std::string_view name_of(Finish finish) {
       return "cancelled";
   }
   return "?";
+}
+
+nlohmann::ordered_json answer_json(const Answer& answer, const Generator& generator) {
+  Json out = {{"ids", answer.generation.ids}, {"text", generator.shows_text() ? Json(answer.text) : Json()},
+      {"finish_reason", name_of(answer.generation.finish)}};
+  const std::vector<TokenLogProbabilities>& rows = answer.generation.log_probabilities;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    Json entry = token_json(answer.generation.ids[i], rows[i].value, generator.text());
+    entry["top"] = Json::array();
+    for (const LogProbability& other : rows[i].top)
+      entry["top"].push_back(token_json(other.id, other.value, generator.text()));
+    out["logprobs"].push_back(std::move(entry));
+  }
+  return out;
+}
+
+Stats total_of(std::span<const Answer> answers) {
+  Stats total = answers.front().generation.stats;
+  for (const Answer& answer : answers.subspan(1)) {
+    const Stats& stats = answer.generation.stats;
+    if (stats.generated > 0) total.generated += stats.generated - 1;  // its first token came from the prompt's pass
+    total.passes += stats.passes;
+    total.decode_seconds = std::max(total.decode_seconds, stats.decode_seconds);
+    for (std::size_t i = 0; i < total.drafted.size(); ++i) {
+      total.drafted[i] += stats.drafted[i];
+      total.accepted[i] += stats.accepted[i];
+    }
+  }
+  return total;
 }
 
 bool has_drafted(const Stats& stats) {

@@ -2,10 +2,11 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 
-#include "decode/sequence.h"
+#include "cli/generator.h"
 
 namespace foresay::cli {
 
@@ -20,6 +21,12 @@ struct MtpOutcome {
   bool effective = false;
   std::string reason;
 };
+
+/// ids, text, finish_reason; with log-probabilities where they were asked for.
+[[nodiscard]] nlohmann::ordered_json answer_json(const Answer& answer, const Generator& generator);
+
+/// Several answers as one run: what was generated and drafted is added up, the time is that of the longest.
+[[nodiscard]] Stats total_of(std::span<const Answer> answers);
 
 [[nodiscard]] nlohmann::ordered_json stats_json(const Stats& stats, const MtpOutcome& mtp);
 

@@ -1,6 +1,7 @@
 #include "cli/generator.h"
 
 #include <algorithm>
+#include <random>
 
 #include "base/error.h"
 #include "cli/interrupt.h"
@@ -37,6 +38,16 @@ TextModel open_text(const OpenModel& open) {
   return model;
 }
 
+/// Above each of several answers.
+std::string heading(std::size_t choice) {
+  return fmt::format("[choice {}]\n", choice);
+}
+
+std::uint64_t system_seed() {
+  std::random_device device;
+  return (static_cast<std::uint64_t>(device()) << 32) | device();
+}
+
 }  // namespace
 
 Generator::Generator(const GenerateOptions& options, const OpenModel& open)
@@ -48,38 +59,55 @@ Generator::Generator(const GenerateOptions& options, const OpenModel& open)
   request_.cancel = &interrupted();
   if (!options.ignore_eos) request_.options.stop_ids = text_.stop_ids();
   request_.options.sampling = sampling_for(options.sampling, text_);
+  if (options.choices > 1 && !request_.options.sampling.seed) pin_seed(system_seed());  // one seed tells all answers
 }
 
-GeneratorRun Generator::run(int depth, const std::function<void(std::string_view)>& show) {
-  GeneratorRun run;
-  std::optional<TextStream> stream;
-  if (text_.has_tokenizer()) stream.emplace(text_.tokenizer(), options_.stop);
-  const auto put = [&](const std::string& text) {
-    run.text += text;
-    if (shows_text() && show && !text.empty()) show(text);
+std::vector<Answer> Generator::run(int depth, const std::function<void(std::string_view)>& show) {
+  const auto count = static_cast<std::size_t>(options_.choices);
+  std::vector<std::optional<TextStream>> streams(count);
+  std::vector<std::string> texts(count), shown(count);
+  const auto put = [&](std::size_t choice, const std::string& piece) {
+    if (!show || piece.empty()) return;
+    choice == 0 ? show(piece) : (void)shown[choice].append(piece);
   };
-  bool first = true;
+  const auto put_text = [&](std::size_t choice, const std::string& piece) {
+    texts[choice] += piece;
+    if (shows_text()) put(choice, piece);
+  };
+  std::vector<bool> begun(count);
+  if (count > 1) put(0, heading(0));
   GenerateRequest request = request_;
   request.options.depth = depth;
-  request.on_token = [&](TokenId id) {
-    if (!shows_text() && show) show(fmt::format("{}{}", first ? "" : ",", id));
-    first = false;
-    if (!stream) return false;
-    put(stream->push(id));
-    return stream->stopped();
+  const auto on_token = [&](int number, TokenId id) {
+    const auto choice = static_cast<std::size_t>(number);
+    if (!begun[choice] && text_.has_tokenizer()) streams[choice].emplace(text_.tokenizer(), options_.stop);
+    if (!shows_text()) put(choice, fmt::format("{}{}", begun[choice] ? "," : "", id));
+    begun[choice] = true;
+    if (!streams[choice]) return false;
+    put_text(choice, streams[choice]->push(id));
+    return streams[choice]->stopped();
   };
-  run.generation = decode(request);
-  if (stream) put(stream->finish());
-  if (run.generation.finish == Finish::error) text_.explain(run.generation.problem);
-  return run;
+  std::vector<Generation> generations =
+      generate_choices(text_.model(), drafter_for(depth), request, options_.choices, on_token);
+
+  std::vector<Answer> answers;
+  for (std::size_t choice = 0; choice < count; ++choice) {
+    if (streams[choice]) put_text(choice, streams[choice]->finish());
+    if (choice > 0 && show) show(fmt::format("\n{}{}", heading(choice), shown[choice]));
+    if (generations[choice].finish == Finish::error) text_.explain(generations[choice].problem);
+    answers.push_back({std::move(generations[choice]), std::move(texts[choice])});
+  }
+  return answers;
 }
 
 void Generator::warm_up(int depth) const {
   GenerateRequest request = request_;
   request.prompt.resize(std::min(request.prompt.size(), kWarmUpPrompt));
   request.options.max_tokens = kWarmUpTokens;
+  request.options.min_tokens = 0;
   request.options.depth = depth;
-  (void)decode(request);  // whatever goes wrong here goes wrong again where it is reported
+  (void)generate(
+      text_.model(), drafter_for(depth), request);  // whatever goes wrong here goes wrong again where it is reported
 }
 
 void Generator::pin_seed(std::uint64_t seed) {
@@ -93,10 +121,6 @@ bool Generator::must_be_identical() const {
 
 bool Generator::is_coupled() const {
   return request_.options.sampling.effective_acceptance() == Acceptance::coupled;
-}
-
-Generation Generator::decode(const GenerateRequest& request) const {
-  return generate(text_.model(), request.options.depth > 0 ? text_.drafter() : nullptr, request);
 }
 
 }  // namespace foresay::cli

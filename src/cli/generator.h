@@ -22,11 +22,11 @@ struct GenerateOptions {
   SamplingArguments sampling;
   std::vector<std::string> stop;
   DecodeOptions decode;  ///< but for its sampling
-  int chunk = 512;
+  int chunk = 512, choices = 1;
 };
 
-/// One decoding run with the text it gave.
-struct GeneratorRun {
+/// One of the answers to the prompt, with the text it gave.
+struct Answer {
   Generation generation;
   std::string text;
 };
@@ -38,10 +38,12 @@ class Generator {
 
   [[nodiscard]] bool shows_text() const { return options_.prompt.has_value(); }
   [[nodiscard]] const std::vector<TokenId>& prompt() const { return request_.prompt; }
+  [[nodiscard]] const TextModel& text() const { return text_; }
 
-  /// Decodes; `show`, where given, receives text as it comes, or the ids when the prompt was given as ids. Logits that
-  /// are not finite throw: ErrorCode::checkpoint naming the damaged tensor where there is one.
-  GeneratorRun run(int depth, const std::function<void(std::string_view)>& show);
+  /// Decodes every answer; `show`, where given, receives text as it comes, or the ids when the prompt was given as ids.
+  /// Of several answers the first is shown as it comes, the others behind it, each under a line with its number. Logits
+  /// that are not finite throw: ErrorCode::checkpoint naming the damaged tensor where there is one.
+  std::vector<Answer> run(int depth, const std::function<void(std::string_view)>& show);
 
   /// A few tokens behind the prompt's beginning, for nothing but having the weights in memory before a measurement.
   void warm_up(int depth) const;
@@ -56,7 +58,7 @@ class Generator {
   [[nodiscard]] bool is_coupled() const;
 
  private:
-  [[nodiscard]] Generation decode(const GenerateRequest& request) const;
+  [[nodiscard]] Drafter* drafter_for(int depth) const { return depth > 0 ? text_.drafter() : nullptr; }
 
   const GenerateOptions& options_;
   TextModel text_;

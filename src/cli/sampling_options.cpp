@@ -152,7 +152,20 @@ void add_sampling_options(CLI::App& app, SamplingArguments& arguments) {
       ->check(one_of({"ratio", "coupled"}));
 }
 
-void check_sampling(const SamplingArguments& arguments) {
+void add_length_options(CLI::App& app, DecodeOptions& decode) {
+  app.add_option("--max-tokens", decode.max_tokens, "Most tokens to generate")
+      ->check(whole_number(1, kMost))
+      ->capture_default_str();
+  app.add_option("--min-tokens", decode.min_tokens, "Tokens before which the answer does not end by itself")
+      ->check(whole_number(0, kMost))
+      ->capture_default_str();
+}
+
+void check_sampling(const SamplingArguments& arguments, const DecodeOptions& lengths) {
+  if (lengths.min_tokens > lengths.max_tokens) {
+    fail(ErrorCode::usage, "--min-tokens: expected at most --max-tokens, which is {}, found {}", lengths.max_tokens,
+        lengths.min_tokens);
+  }
   for (const std::string& word : arguments.bad_words) expect_utf8("--bad-word", word);
   (void)parse_order(arguments.order);
   (void)parse_bias(arguments.logit_bias);

@@ -22,8 +22,11 @@ struct SamplingArguments {
 /// without another one, are refused while the command line is read.
 void add_sampling_options(CLI::App& app, SamplingArguments& arguments);
 
+/// --max-tokens and --min-tokens.
+void add_length_options(CLI::App& app, DecodeOptions& decode);
+
 /// Refuses what the command line alone can tell; throws ErrorCode::usage naming the option. For before the load.
-void check_sampling(const SamplingArguments& arguments);
+void check_sampling(const SamplingArguments& arguments, const DecodeOptions& lengths);
 
 /// The whole request: texts as ids of this model. Throws ErrorCode::usage for an id outside the vocabulary,
 /// ErrorCode::checkpoint where words need a tokenizer and there is none.

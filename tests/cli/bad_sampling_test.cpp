@@ -47,7 +47,8 @@ std::vector<Refused> whole_numbers() {
       {"--repetition-context-size", "0", {"--repetition-penalty", "1.1"}},
       {"--presence-context-size", "0", {"--presence-penalty", "1"}},
       {"--frequency-context-size", "0", {"--frequency-penalty", "1"}}, {"--seed", "0", {}}, {"--max-tokens", "1", {}},
-      {"--depth", "0", {}}, {"--prefill-chunk", "0", {}}, {"--threads", "0", {}}};
+      {"--depth", "0", {}}, {"--prefill-chunk", "0", {}}, {"--threads", "0", {}}, {"--min-tokens", "0", {}},
+      {"--choices", "1", {}}};
   std::vector<Refused> all;
   for (const Range& range : ranges) {
     Arguments outside = {"-1", "1.5", "nan", "many", "", "0x10", "1e3", "99999999999999999999999"};
@@ -64,6 +65,12 @@ std::vector<Refused> texts() {
       {"--accept", "", {"ratio, coupled"}},
       {"--bad-word", "", {"nothing"}},
       {"--bad-word", "abc\xC3(", {"UTF-8", "offset 3"}},
+      {"--logprobs", "3", {"--json"}},
+      {"--logprobs", "-1", {"whole number from 0"}, {"--json"}},
+      {"--logprobs", "1001", {"whole number from 0"}, {"--json"}},
+      {"--min-tokens", "9", {"--max-tokens", "8"}, {"--max-tokens", "8"}},
+      {"--choices", "2", {"--temperature 0"}},
+      {"--choices", "257", {"256"}, {"--temperature", "1"}},
       {"--logit-bias", "7=1", {"two for 7"}, {"--logit-bias", "7=2"}},
       {"--logit-bias", "{\"7\": 1}", {"two for 7"}, {"--logit-bias", "7=2"}},
   };
