@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "checkpoint/finite.h"
 #include "cli/generate_report.h"
 #include "cli/generator.h"
 #include "cli/interrupt.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
+#include "cli/silent_head.h"
 #include "cli/verb.h"
 
 namespace foresay::cli {
@@ -53,16 +53,7 @@ MtpOutcome outcome_of(const GenerateOptions& options, const OpenModel& open, std
       std::ranges::any_of(answers, [](const Answer& answer) { return answer.generation.stats.passes >= 2; });
   if (stats.depth == 0 || !had_to_draft) return outcome;
 
-  const auto damage = find_non_finite(open.checkpoint);
-  outcome.reason = "the head's logits are not finite" + (damage ? ": " + *damage : std::string());
-  const MtpMode mode = mtp_mode(options.model.mtp);
-  if (mode != MtpMode::automatic) {
-    fail(mode == MtpMode::required ? ErrorCode::mtp_required : ErrorCode::checkpoint,
-        "[generate] the MTP head in {} cannot be used: {}; mend the file, or run with --mtp auto or --mtp off",
-        open.checkpoint.head().found_in, outcome.reason);
-  }
-  say(fmt::format(
-      "warning: the MTP head cannot be used: {}; this was plain autoregressive decoding\n", outcome.reason));
+  outcome.reason = refuse_silent_head(options.model, open, "generate");
   return outcome;
 }
 

@@ -19,6 +19,7 @@ std::span<const Verb> verbs() {
       {"generate", "Generate text from one prompt", add_generate},
       {"inspect", "Say what a checkpoint is and what foresay will run", add_inspect},
       {"eval", "Write logits and hidden states for given ids", add_eval},
+      {"verify", "Check that drafting changes nothing on this checkpoint", add_verify},
   };
   return kVerbs;
 }
