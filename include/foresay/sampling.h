@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "foresay/export.h"
 #include "foresay/token.h"
 
 namespace foresay {
@@ -64,6 +65,6 @@ struct SamplingOptions {
 };
 
 /// Throws ErrorCode::usage naming the first option that is out of range, contradictory or not a number.
-void validate(const SamplingOptions& options);
+FORESAY_API void validate(const SamplingOptions& options);
 
 }  // namespace foresay
