@@ -9,8 +9,7 @@
 
 namespace foresay {
 
-/// Packing of a quantised matrix. Only affine is run so far; the others are recognised, so that they are refused by
-/// name.
+/// Packing of a quantised matrix. All are recognised; which of them run is the lane's affair.
 enum class QuantMode { affine, mxfp4, mxfp8, nvfp4 };
 [[nodiscard]] std::string_view name_of(QuantMode mode);
 

@@ -9,6 +9,7 @@
 #include "checkpoint/safetensors.h"
 #include "fixtures/golden.h"
 #include "model/cache_layers.h"
+#include "model/ops_mlx/kv_cache_mlx.h"
 
 namespace foresay {
 namespace {
@@ -19,6 +20,20 @@ class MlxOperation : public ::testing::Test {
     const auto values = ops_->read(x);
     return {values.begin(), values.end()};
   }
+
+  static constexpr float kValues[] = {1.5f, -2.0f, 0.25f, 3.0f, 0.5f, -1.0f};  // [2, 3], exact in every type
+  static StoredMatrix stored(DType type, const void* data) {
+    StoredMatrix matrix;
+    matrix.module = "m";
+    matrix.out = 2;
+    matrix.in = 3;
+    matrix.weight.dtype = type;
+    matrix.weight.shape = {2, 3};
+    matrix.weight.data = static_cast<const std::byte*>(data);
+    matrix.weight.bytes = 6 * size_of(type);
+    return matrix;
+  }
+  Matrix stored_matrix() { return ops_->matrix(stored(DType::f32, kValues)); }
 
   std::unique_ptr<Ops> ops_ = make_mlx_ops(MlxDevice::cpu);
 };
@@ -55,28 +70,16 @@ TEST_F(MlxOperation, EveryPackingGivesMlxsOwnRowsAndProducts) {
 }
 
 TEST_F(MlxOperation, RawMatricesOfEveryFloatType) {
-  const float values[] = {1.5f, -2.0f, 0.25f, 3.0f, 0.5f, -1.0f};  // [2, 3], exact in every type
   const std::uint16_t f16[] = {0x3e00, 0xc000, 0x3400, 0x4200, 0x3800, 0xbc00},
                       bf16[] = {0x3fc0, 0xc000, 0x3e80, 0x4040, 0x3f00, 0xbf80};
-  const auto stored = [](DType type, const void* data) {
-    StoredMatrix matrix;
-    matrix.module = "m";
-    matrix.out = 2;
-    matrix.in = 3;
-    matrix.weight.dtype = type;
-    matrix.weight.shape = {2, 3};
-    matrix.weight.data = static_cast<const std::byte*>(data);
-    matrix.weight.bytes = 6 * size_of(type);
-    return matrix;
-  };
-  for (const auto& matrix : {stored(DType::f32, values), stored(DType::f16, f16), stored(DType::bf16, bf16)}) {
+  for (const auto& matrix : {stored(DType::f32, kValues), stored(DType::f16, f16), stored(DType::bf16, bf16)}) {
     const Tensor x = ops_->from_host(1, 3, std::vector<float>{1, 2, 4});
     EXPECT_EQ(read(ops_->linear(x, ops_->matrix(matrix))), (std::vector<float>{-1.5f, 0.0f}));
     EXPECT_EQ(read(ops_->embed(ops_->matrix(matrix), std::vector<TokenId>{1, 0})),
         (std::vector<float>{3.0f, 0.5f, -1.0f, 1.5f, -2.0f, 0.25f}));
   }
   try {
-    (void)ops_->matrix(stored(DType::i32, values));
+    (void)ops_->matrix(stored(DType::i32, kValues));
     ADD_FAILURE() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), ErrorCode::unsupported);
@@ -93,6 +96,21 @@ TEST_F(MlxOperation, NoRowsInGiveNoRowsOut) {
   EXPECT_EQ(ops_->rms_norm(none, ops_->vector({1, 1, 1}), 1e-6f).rows, 0);
   EXPECT_EQ(ops_->stack(std::vector<Tensor>{none, none}).rows, 0);
   EXPECT_EQ(ops_->stack(std::vector<Tensor>{none, x, none}).rows, 4);
+}
+
+TEST_F(MlxOperation, APassIsEvaluatedWhenItIsReadOrWhenTheNextBegins) {
+  AttentionLayer layer(*ops_);
+  const auto cache = layer.make_cache();
+  const auto evaluated = [&] {
+    const auto arrays = static_cast<MlxKvCache&>(*cache).arrays();
+    return std::ranges::all_of(arrays, [](const mx::array& array) { return array.is_available(); });
+  };
+  layer.feed(*cache, {1, 2, 3});  // reads
+  EXPECT_TRUE(evaluated());
+  layer.fill(*cache, {4, 5});  // head history: nobody reads
+  EXPECT_FALSE(evaluated());
+  (void)ops_->embed(stored_matrix(), std::vector<TokenId>{0});
+  EXPECT_TRUE(evaluated());
 }
 
 // What the head asks for: some rows of a slice, and slices whose order is not that of their rows.

@@ -69,8 +69,9 @@ Matrix CpuOps::matrix(const StoredMatrix& stored) {
   view.data = stored.weight.data;
   if (stored.quant) {
     if (stored.quant->mode != QuantMode::affine) {
-      fail(ErrorCode::unsupported, "[load] {}: the cpu lane runs affine quantisation, found {}", stored.module,
-          name_of(stored.quant->mode));
+      fail(ErrorCode::unsupported,
+          "[load] {}: the cpu lane runs affine quantisation, found {}, which the mlx lane runs (--lane mlx)",
+          stored.module, name_of(stored.quant->mode));
     }
     view.type = WeightType::affine;
     view.bits = stored.quant->bits;
