@@ -160,9 +160,10 @@ class RequestBatch {
 /// A loaded checkpoint. Copies share it; the last of them and of its batches drops it.
 class LanguageModel {
  public:
-  /// Opens a checkpoint folder in the Hugging Face or MLX layout; "" is the bundled tiny-qwen3_5, where the
-  /// installation has it. Throws ErrorCode::usage for options and folders that are not there, checkpoint, unsupported
-  /// or mtp_required as docs/errors.md says.
+  /// Opens a checkpoint folder in the Hugging Face or MLX layout, or org/name[@revision] of the local Hugging Face
+  /// cache;
+  /// "" is the bundled tiny-qwen3_5, where the installation has it. Throws ErrorCode::usage for options and folders
+  /// that are not there, checkpoint, unsupported or mtp_required as docs/errors.md says.
   [[nodiscard]] FORESAY_API static LanguageModel load(const std::string& folder, const ModelOptions& options = {});
 
   [[nodiscard]] FORESAY_API const ModelDescription& description() const;

@@ -7,6 +7,7 @@
 #include "cli/interrupt.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
+#include "decode/lossless/tie.h"
 #include "text/text_stream.h"
 
 namespace foresay::cli {
@@ -121,6 +122,17 @@ bool Generator::must_be_identical() const {
 
 bool Generator::is_coupled() const {
   return request_.options.sampling.effective_acceptance() == Acceptance::coupled;
+}
+
+bool Generator::part_at_ties(const std::vector<Answer>& plain, const std::vector<Answer>& drafted) const {
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const std::vector<TokenId>&a = plain[i].generation.ids, &b = drafted[i].generation.ids;
+    DecodeOptions options = request_.options;
+    options.sampling.choice += static_cast<std::uint32_t>(i);
+    const double tolerance = text_.open().ops->tie_tolerance();
+    if (a != b && !part_at_a_tie(text_.model(), request_.prompt, options, a, b, tolerance)) return false;
+  }
+  return true;
 }
 
 }  // namespace foresay::cli

@@ -54,6 +54,9 @@ class Generator {
   /// Must the ids equal those of plain decoding? Not under ratio acceptance: it keeps the distribution, not the draw.
   [[nodiscard]] bool must_be_identical() const;
 
+  /// On a lane whose bits depend on the rows of a pass: answers that differ do so only behind a tie (docs/numerics.md).
+  [[nodiscard]] bool part_at_ties(const std::vector<Answer>& plain, const std::vector<Answer>& drafted) const;
+
   /// Acceptance that shares its noise: the seed tells the whole answer.
   [[nodiscard]] bool is_coupled() const;
 

@@ -75,6 +75,7 @@ int run(const Options& options) {
   if (prompts.empty()) prompts = built_in_prompts(text);
 
   lossless.vocab_limit = text.vocab_limit();
+  lossless.tie_tolerance = open->ops->tie_tolerance();
   lossless.stop_ids = text.stop_ids();
   lossless.on_target_problem = [&](const std::string& problem) { text.explain(problem); };
   if (!open->has_head()) {
@@ -91,8 +92,8 @@ int run(const Options& options) {
       std::ranges::any_of(checks, [](const auto& check) { return check.accepted + check.rejected > 0; });
   if (passed && open->has_head() && !drafted) (void)refuse_silent_head(options.model, *open, "verify");
   if (options.json) {
-    Json document = {{"lossless", passed}, {"model", open->checkpoint.folder().string()}, {"lane", open->ops->describe()},
-        {"head", open->loaded.mtp_reason}, {"checks", Json::array()}};
+    Json document = {{"lossless", passed}, {"model", open->checkpoint.folder().string()},
+        {"lane", open->ops->describe()}, {"head", open->loaded.mtp_reason}, {"checks", Json::array()}};
     for (const LosslessCheck& check : checks) document["checks"].push_back(check_json(check));
     write_json(document);
   } else {

@@ -1,6 +1,7 @@
 #include "library/engine.h"
 
 #include "base/error.h"
+#include "checkpoint/hub_cache.h"
 #include "library/field_names.h"
 
 namespace foresay {
@@ -35,8 +36,10 @@ Engine::Engine(const std::string& folder, const ModelOptions& options, Report& r
     : mtp_(mtp_mode(options.mtp)), prefill_chunk_(options.prefill_chunk) {
   thread_.run([&] {
     const LaneOptions lane = {.lane = options.lane, .device = options.device, .threads = options.threads};
-    open_ = naming_fields(
-        [&] { return std::make_unique<OpenModel>(OpenOptions{.folder = folder, .mtp = mtp_, .lane = lane}, report); });
+    open_ = naming_fields([&] {
+      return std::make_unique<OpenModel>(
+          OpenOptions{.folder = resolve_checkpoint(folder), .mtp = mtp_, .lane = lane}, report);
+    });
     text_ = std::make_unique<TextModel>(*open_, report);
     description_ = describe(*text_);
   });

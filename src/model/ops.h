@@ -56,6 +56,9 @@ class Ops {
  public:
   virtual ~Ops() = default;
   [[nodiscard]] virtual std::string describe() const = 0;  ///< "cpu, 2 threads, avx2"
+  /// Scores of one row that are closer may decide either way, by which rows share its pass; 0 where a row's bits depend
+  /// on nothing else (docs/numerics.md).
+  [[nodiscard]] virtual double tie_tolerance() const = 0;
 
   // Parameters. A matrix stays where it is stored; the lane keeps its owner alive.
   [[nodiscard]] virtual Matrix matrix(const StoredMatrix& stored) = 0;

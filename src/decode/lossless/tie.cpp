@@ -79,4 +79,12 @@ double deciding_margin(const Model& model, const std::vector<TokenId>& prompt, c
   return std::abs(score(a) - score(b));
 }
 
+bool part_at_a_tie(const Model& model, const std::vector<TokenId>& prompt, const DecodeOptions& options,
+    std::span<const TokenId> plain, std::span<const TokenId> other, double tolerance) {
+  const auto [a, b] = std::ranges::mismatch(plain, other);
+  if (tolerance == 0 || a == plain.end() || b == other.end()) return false;
+  const auto before = plain.first(static_cast<std::size_t>(a - plain.begin()));
+  return deciding_margin(model, prompt, options, before, *a, *b, tolerance) <= tolerance;
+}
+
 }  // namespace foresay

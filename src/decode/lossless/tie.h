@@ -16,6 +16,11 @@ namespace foresay {
 [[nodiscard]] double deciding_margin(const Model& model, const std::vector<TokenId>& prompt,
     const DecodeOptions& options, std::span<const TokenId> before, TokenId a, TokenId b, double tolerance);
 
+/// Whether two different answers to one request part where their deciding scores are closer than `tolerance`; behind
+/// that nothing is compared. Never where one ends while the other goes on, nor with a tolerance of 0.
+[[nodiscard]] bool part_at_a_tie(const Model& model, const std::vector<TokenId>& prompt, const DecodeOptions& options,
+    std::span<const TokenId> plain, std::span<const TokenId> other, double tolerance);
+
 /// The target's own distribution behind prompt and `before`, from a pass without drafts.
 [[nodiscard]] Distribution plain_distribution(const Model& model, const std::vector<TokenId>& prompt,
     const DecodeOptions& options, std::span<const TokenId> before);

@@ -17,6 +17,7 @@ class CpuOps final : public Ops {
   explicit CpuOps(int threads);
 
   [[nodiscard]] std::string describe() const override;
+  [[nodiscard]] double tie_tolerance() const override { return 0; }
   [[nodiscard]] Matrix matrix(const StoredMatrix& stored) override;
   [[nodiscard]] Vector vector(std::vector<float> values) override;
   [[nodiscard]] std::unique_ptr<Cache> make_kv_cache(const KvShape& shape) override;

@@ -26,6 +26,7 @@ class MlxOps final : public Ops {
   explicit MlxOps(mx::Device device);
 
   [[nodiscard]] std::string describe() const override;
+  [[nodiscard]] double tie_tolerance() const override { return 1e-3; }
   [[nodiscard]] Matrix matrix(const StoredMatrix& stored) override;
   [[nodiscard]] Vector vector(std::vector<float> values) override;
   [[nodiscard]] std::unique_ptr<Cache> make_kv_cache(const KvShape& shape) override;
