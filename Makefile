@@ -43,7 +43,7 @@ format: .venv/.ready  ## Format every source with the pinned clang-format
 check-format: .venv/.ready
 	@.venv/bin/clang-format --dry-run -Werror $(SOURCES)
 
-# The project's own Python: MLX for the lane of that name, clang-format, and the references behind the goldens.
+# The project's own Python: MLX for the lane of that name, clang-format, pytest.
 .venv/.ready: tools/requirements.txt build/.setup
 	@echo "installing tools/requirements.txt into .venv" >&2
 	@python3 -m venv .venv && .venv/bin/pip -q install --disable-pip-version-check -r tools/requirements.txt && touch $@

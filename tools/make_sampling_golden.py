@@ -1,7 +1,7 @@
 """Writes tests/golden/sampling/mlx_lm.json: what mlx-lm's logits processors and sampler make of random rows, histories
 and settings.
 
-    pip install -r tools/requirements.txt
+    pip install -r tools/requirements-golden.txt
     python tools/make_sampling_golden.py tests/golden/sampling/mlx_lm.json
 
 Both are mlx-lm's own (make_logits_processors, make_sampler); only the last step, the random draw, is replaced by a copy

@@ -1,6 +1,6 @@
 """Writes tests/golden/text: what Hugging Face's tokenizers and transformers make of many strings and conversations.
 
-Run it in an environment with tools/requirements.txt:  python tools/make_text_golden.py
+Run it in an environment with tools/requirements-golden.txt:  python tools/make_text_golden.py
 """
 
 import json
