@@ -2,7 +2,7 @@
 # Installs what the build needs on Debian or Ubuntu, and nothing that is already there. Run by `make`; safe to run again.
 set -euo pipefail
 
-packages=(g++ make cmake ninja-build nlohmann-json3-dev libfmt-dev libcli11-dev libgtest-dev python3-dev python3-venv)
+packages=(g++ make cmake ninja-build nlohmann-json3-dev libfmt-dev libcli11-dev libedit-dev libgtest-dev python3-dev python3-venv)
 export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
 command -v cargo >/dev/null || packages+=(cargo-web rustc-web)
 

@@ -17,17 +17,6 @@ Json token_json(TokenId id, double logprob, const TextModel& model) {
       {"logprob", logprob}};
 }
 
-std::string acceptance(const Stats& stats) {
-  std::string out;
-  for (std::size_t i = 0; i < stats.drafted.size(); ++i) {
-    if (i > 0) out += " / ";
-    out += stats.drafted[i] == 0
-               ? "-"
-               : fmt::format("{:.2f}", static_cast<double>(stats.accepted[i]) / static_cast<double>(stats.drafted[i]));
-  }
-  return out;
-}
-
 std::string line(std::string_view name, std::string_view value) {
   return fmt::format("{:<20} {}\n", name, value);
 }
@@ -40,7 +29,7 @@ std::string speed_line(const Stats& stats) {
 
 std::string draft_lines(const Stats& stats) {
   if (!has_drafted(stats)) return {};
-  return line("acceptance", acceptance(stats) + " (share of blocks, by draft position)") +
+  return line("acceptance", acceptance_of(stats) + " (share of blocks, by draft position)") +
          line("tokens per pass", fmt::format("{:.2f}", stats.tokens_per_pass()));
 }
 
@@ -89,6 +78,17 @@ Stats total_of(std::span<const Answer> answers) {
     }
   }
   return total;
+}
+
+std::string acceptance_of(const Stats& stats) {
+  std::string out;
+  for (std::size_t i = 0; i < stats.drafted.size(); ++i) {
+    if (i > 0) out += " / ";
+    out += stats.drafted[i] == 0
+               ? "-"
+               : fmt::format("{:.2f}", static_cast<double>(stats.accepted[i]) / static_cast<double>(stats.drafted[i]));
+  }
+  return out;
 }
 
 bool has_drafted(const Stats& stats) {

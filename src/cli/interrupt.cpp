@@ -14,10 +14,12 @@ void on_interrupt(int) {
 
 }  // namespace
 
-void watch_interrupts() {
+void watch_interrupts(Interrupts which) {
+  g_interrupted = false;
   struct sigaction action{};
   action.sa_handler = on_interrupt;
-  action.sa_flags = static_cast<int>(SA_RESETHAND);  // no SA_RESTART: a read of stdin has to notice
+  action.sa_flags =
+      which == Interrupts::first ? static_cast<int>(SA_RESETHAND) : 0;  // no SA_RESTART: a read of stdin has to notice
   ::sigaction(SIGINT, &action, nullptr);
 }
 

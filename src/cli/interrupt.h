@@ -5,8 +5,13 @@
 
 namespace foresay::cli {
 
-/// From here on Ctrl-C only sets interrupted(), and ends a wait for stdin; a second one ends the process at once.
-void watch_interrupts();
+enum class Interrupts {
+  first,  ///< a second Ctrl-C ends the process at once
+  all,    ///< none ends it: whoever watches has to
+};
+
+/// From here on Ctrl-C only sets interrupted(), which is false again, and ends a wait for stdin.
+void watch_interrupts(Interrupts which = Interrupts::first);
 [[nodiscard]] const std::atomic<bool>& interrupted();
 
 }  // namespace foresay::cli

@@ -17,6 +17,7 @@ namespace foresay::cli {
 std::span<const Verb> verbs() {
   static constexpr Verb kVerbs[] = {
       {"generate", "Generate text from one prompt", add_generate},
+      {"chat", "Converse, on a terminal or through a pipe", add_chat},
       {"inspect", "Say what a checkpoint is and what foresay will run", add_inspect},
       {"eval", "Write logits and hidden states for given ids", add_eval},
       {"verify", "Check that drafting changes nothing on this checkpoint", add_verify},

@@ -20,6 +20,7 @@ struct Verb {
 std::function<int()> add_generate(CLI::App& app);
 std::function<int()> add_inspect(CLI::App& app);
 std::function<int()> add_eval(CLI::App& app);
+std::function<int()> add_chat(CLI::App& app);
 std::function<int()> add_verify(CLI::App& app);
 
 }  // namespace foresay::cli

@@ -20,6 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kQuickPrompts = 3;
+constexpr double kTie = 1e-3;  // scores closer than this may decide either way on a lane without row invariance
 
 struct Options {
   ModelOptions model;
@@ -74,6 +75,7 @@ int run(const Options& options) {
   say_report(report, /*json=*/true);
   if (prompts.empty()) prompts = built_in_prompts(text);
 
+  if (!open->ops->describe().starts_with("cpu")) lossless.tie_tolerance = kTie;
   lossless.vocab_limit = text.vocab_limit();
   lossless.tie_tolerance = open->ops->tie_tolerance();
   lossless.stop_ids = text.stop_ids();

@@ -247,13 +247,13 @@ INSTANTIATE_TEST_SUITE_P(Places, BundledModel,
     ::testing::Values(std::pair("build/release/foresay", "models"), std::pair("bin/foresay", "share/foresay/models")));
 
 TEST(Help, EveryVerbHasOneWithAnExample) {
-  for (const std::string verb : {"generate", "inspect", "eval", "verify"}) {
+  for (const std::string verb : {"generate", "chat", "verify", "inspect", "eval"}) {
     const Outcome outcome = foresay({verb, "--help"});
     EXPECT_EQ(outcome.status, 0);
     EXPECT_EQ(outcome.err, "");
     expect_parts(outcome.out, {"Example", "foresay " + verb, "--json", "MODEL"});
   }
-  expect_parts(foresay({"--help"}).out, {"generate", "inspect", "eval", "verify", "Example"});
+  expect_parts(foresay({"--help"}).out, {"generate", "chat", "verify", "inspect", "eval", "Example"});
   expect_parts(foresay({"--version"}).out, {"foresay "});
 }
 
