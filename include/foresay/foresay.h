@@ -160,11 +160,12 @@ class RequestBatch {
 /// A loaded checkpoint. Copies share it; the last of them and of its batches drops it.
 class LanguageModel {
  public:
-  /// Opens a checkpoint folder in the Hugging Face or MLX layout, or org/name[@revision] of the local Hugging Face
-  /// cache;
-  /// "" is the bundled tiny-qwen3_5, where the installation has it. Throws ErrorCode::usage for options and folders
-  /// that are not there, checkpoint, unsupported or mtp_required as docs/errors.md says.
-  [[nodiscard]] FORESAY_API static LanguageModel load(const std::string& folder, const ModelOptions& options = {});
+  /// Opens a checkpoint in the Hugging Face or MLX layout: a folder, or org/name[@revision] of the local Hugging Face
+  /// cache (nothing is downloaded); "" is the bundled tiny-qwen3_5, where the installation has it. Throws
+  /// ErrorCode::usage for options and checkpoints that are not there, checkpoint, unsupported or mtp_required as
+  /// docs/errors.md says.
+  [[nodiscard]] FORESAY_API static LanguageModel load(
+      const std::string& folder_or_name, const ModelOptions& options = {});
 
   [[nodiscard]] FORESAY_API const ModelDescription& description() const;
 

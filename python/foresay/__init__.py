@@ -41,9 +41,9 @@ def load(
     threads: int = 0,
     prefill_chunk: int = 512,
 ) -> Model:
-    """Opens a checkpoint folder in the Hugging Face or MLX layout, or org/name of the local Hugging Face cache; None is
-    the bundled tiny-qwen3_5.
+    """Opens a checkpoint in the Hugging Face or MLX layout.
 
+    folder         a folder, or org/name[@revision] of the local Hugging Face cache; None is the bundled tiny-qwen3_5
     mtp            the MTP head: "on" (one that is present but unusable is an error), "auto" (a warning), "off",
                    "required"
     lane, device   what computes, and where (docs/library.md)

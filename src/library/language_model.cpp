@@ -1,6 +1,5 @@
-#include <limits>
-
 #include "base/error.h"
+#include "checkpoint/hub_cache.h"
 #include "library/bundled_model.h"
 #include "library/engine.h"
 #include "library/request_json.h"
@@ -36,12 +35,13 @@ std::string_view name_of(FinishReason reason) noexcept {
 
 LanguageModel::LanguageModel(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {}
 
-LanguageModel LanguageModel::load(const std::string& folder, const ModelOptions& options) {
+LanguageModel LanguageModel::load(const std::string& folder_or_name, const ModelOptions& options) {
   validate(options);
   Report report;
   std::shared_ptr<Engine> engine;
   try {
-    engine = std::make_shared<Engine>(folder.empty() ? bundled_model().string() : folder, options, report);
+    const auto folder = folder_or_name.empty() ? bundled_model() : resolve_checkpoint(folder_or_name);
+    engine = std::make_shared<Engine>(folder.string(), options, report);
   } catch (const Error&) {
     tell(report, options);  // the warnings often hold the reason
     throw;

@@ -1,4 +1,6 @@
 // One request through the public interface: what comes out, how it ends, what is refused.
+#include <cstdlib>
+#include <fstream>
 #include <limits>
 #include <numeric>
 #include <thread>
@@ -31,6 +33,20 @@ TEST(LanguageModel, SaysWhatWasLoaded) {
 
 TEST(LanguageModel, OpensTheBundledCheckpointWhenNoFolderIsGiven) {
   EXPECT_EQ(LanguageModel::load("").description().folder, kBundledFolder);
+}
+
+TEST(LanguageModel, OpensNamesOfTheLocalCache) {
+  TempDir cache;
+  const fs::path repository = cache.path() / "models--tiny--qwen";
+  fs::create_directories(repository / "refs");
+  fs::create_directories(repository / "snapshots");
+  const std::string commit = "0123456789abcdef0123456789abcdef01234567";
+  std::ofstream(repository / "refs" / "main") << commit;
+  fs::create_directory_symlink(kBundledFolder, repository / "snapshots" / commit);
+  ::setenv("HF_HUB_CACHE", cache.path().c_str(), 1);
+  EXPECT_EQ(LanguageModel::load("tiny/qwen@main").description().family, "qwen3_5");
+  expect_error(ErrorCode::usage, {"tiny/absent"}, [] { (void)LanguageModel::load("tiny/absent"); });
+  ::unsetenv("HF_HUB_CACHE");
 }
 
 TEST(LanguageModel, LoadErrorsHaveTheirCodes) {
