@@ -26,7 +26,9 @@ endif()
 add_library(foresay_shared SHARED
   $<TARGET_OBJECTS:foresay_base> $<TARGET_OBJECTS:foresay_decode> $<TARGET_OBJECTS:foresay_library>)
 target_link_libraries(foresay_shared PRIVATE foresay_library)
-set_property(TARGET foresay_shared PROPERTY INSTALL_RPATH $<TARGET_PROPERTY:foresay,INSTALL_RPATH>)
+if(FORESAY_HAS_MLX)
+  set_property(TARGET foresay_shared PROPERTY INSTALL_RPATH $<TARGET_FILE_DIR:mlx>)
+endif()
 target_include_directories(foresay_shared INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
 target_compile_features(foresay_shared INTERFACE cxx_std_20)
 set_target_properties(foresay_shared PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME foresay EXPORT_NAME foresay VERSION ${PROJECT_VERSION}

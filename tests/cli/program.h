@@ -35,7 +35,8 @@ inline Outcome foresay(const Arguments& arguments, Command command = {}) {
   if (command.program.empty()) command.program = FORESAY_PROGRAM;
   command.arguments = arguments;
   const auto given = [&](const char* option) { return std::ranges::find(arguments, option) != arguments.end(); };
-  if (!arguments.empty() && !arguments.front().starts_with('-') && !given("--threads") && !given("--lane") && !given("--help"))
+  if (!arguments.empty() && !arguments.front().starts_with('-') && !given("--threads") && !given("--lane") &&
+      !given("--device") && !given("--help"))
     command.arguments.insert(command.arguments.end(), {"--threads", "1"});
   Outcome outcome = run_process(command);
   EXPECT_FALSE(outcome.timed_out) << joined(arguments);
