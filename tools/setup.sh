@@ -1,6 +1,23 @@
 #!/usr/bin/env bash
-# Installs what the build needs on Debian or Ubuntu, and nothing that is already there. Run by `make`; safe to run again.
+# Installs what the build needs, and nothing that is already there: on Debian or Ubuntu with apt, on macOS with Homebrew
+# (written, not tested). Run by `make`; safe to run again.
 set -euo pipefail
+
+if [ "$(uname)" = Darwin ]; then
+  command -v brew >/dev/null || { echo "setup: install Homebrew first: https://brew.sh" >&2; exit 1; }
+  xcode-select -p >/dev/null 2>&1 || { echo "setup: install the compiler first: xcode-select --install" >&2; exit 1; }
+  packages=(cmake ninja nlohmann-json fmt cli11 googletest mlx)  # libedit comes with the system
+  export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
+  command -v cargo >/dev/null || packages+=(rust)
+  missing=()
+  for package in "${packages[@]}"; do
+    brew list --versions "$package" >/dev/null 2>&1 || missing+=("$package")
+  done
+  if [ ${#missing[@]} -eq 0 ]; then exit 0; fi
+  echo "setup: installing ${missing[*]}" >&2
+  brew install --quiet "${missing[@]}"
+  exit 0
+fi
 
 packages=(g++ make cmake ninja-build nlohmann-json3-dev libfmt-dev libcli11-dev libedit-dev libgtest-dev python3-dev python3-venv)
 export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"

@@ -8,6 +8,8 @@
 
 #if defined(__linux__)
 #include <sched.h>
+#elif defined(__APPLE__)
+#include <sys/sysctl.h>
 #endif
 
 namespace foresay {
@@ -42,6 +44,11 @@ int available_cores() {
   cpu_set_t set;
   CPU_ZERO(&set);
   if (sched_getaffinity(0, sizeof set, &set) == 0) cores = std::max(1, CPU_COUNT(&set));
+#elif defined(__APPLE__)
+  // Performance cores: a loop that waits for an efficiency core is slower than one without it.
+  int fast = 0;
+  std::size_t size = sizeof fast;
+  if (sysctlbyname("hw.perflevel0.logicalcpu", &fast, &size, nullptr, 0) == 0 && fast > 0) cores = fast;
 #endif
   return std::max(1, static_cast<int>(std::min<double>(cores, std::ceil(cgroup_cores()))));
 }

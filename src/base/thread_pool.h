@@ -11,7 +11,8 @@
 
 namespace foresay {
 
-/// Cores this process may use: the affinity mask and the cgroup's CPU quota, at least 1.
+/// Cores this process may use: the affinity mask and the cgroup's CPU quota, on macOS the performance
+/// cores; at least 1.
 [[nodiscard]] int available_cores();
 
 /// Runs loops over [0, n) on `threads` threads, the caller among them. Work is cut into parts by index alone, and each

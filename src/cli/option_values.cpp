@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
 #include <utility>
 
@@ -18,6 +19,17 @@ namespace {
 constexpr std::size_t kLongestQuote = 40;  // of a value in a message
 
 }  // namespace
+
+std::optional<double> parse_double(std::string_view text) {
+  // strtod, since not every C++ library reads doubles with from_chars; what it takes beyond a plain number is refused.
+  if (text.empty() || text.find_first_not_of("0123456789.eE+-") != std::string_view::npos) return std::nullopt;
+  const std::string copy(text);
+  char* end = nullptr;
+  errno = 0;
+  const double value = std::strtod(copy.c_str(), &end);
+  if (text.front() == '+' || end != copy.c_str() + copy.size() || errno != 0) return std::nullopt;
+  return value;
+}
 
 std::string mismatch(std::string_view expected, std::string_view found) {
   if (found.size() <= kLongestQuote) return fmt::format("expected {}, found \"{}\"", expected, found);

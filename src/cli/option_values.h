@@ -3,12 +3,12 @@
 
 #include <CLI/App.hpp>
 #include <charconv>
-#include <cmath>
+#include <concepts>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <type_traits>
+#include <system_error>
 #include <vector>
 
 #include "foresay/token.h"
@@ -22,16 +22,19 @@ namespace foresay::cli {
 [[nodiscard]] CLI::Validator number(std::string range, bool (*fits)(double));
 [[nodiscard]] CLI::Validator not_empty();
 
-/// The whole text as a finite number in base 10, else nothing.
-template <typename Number>
+[[nodiscard]] std::optional<double> parse_double(std::string_view text);
+
+/// The whole text as a finite number in base 10, else nothing. Of integers and double.
+template <std::integral Number>
 [[nodiscard]] std::optional<Number> parse_number(std::string_view text) {
   Number value = 0;
   const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (problem != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  if constexpr (std::is_floating_point_v<Number>) {
-    if (!std::isfinite(value)) return std::nullopt;
-  }
   return value;
+}
+template <std::same_as<double> Number>
+[[nodiscard]] std::optional<double> parse_number(std::string_view text) {
+  return parse_double(text);
 }
 
 /// "expected ..., found "..."", a long value shortened.

@@ -17,7 +17,7 @@ TEST(Lane, TheCpuLaneIsTheDefaultWithoutAGpuAndSaysSo) {
   EXPECT_TRUE(lane_of({"--lane", "cpu"}).starts_with("cpu, "));
   EXPECT_TRUE(lane_of({"--threads", "1"}).starts_with("cpu, 1 thread, "));  // only the CPU lane takes threads
   EXPECT_TRUE(lane_of({"--device", "cpu"}).starts_with("cpu, "));
-  EXPECT_TRUE(lane_of({}).starts_with(has_mlx_gpu() ? "mlx " : "cpu, "));
+  EXPECT_TRUE(lane_of({"--threads", "0"}).starts_with(has_mlx_gpu() ? "mlx " : "cpu, "));
   const auto d = json_of(foresay({"inspect", kBundled, "--lane", "cpu", "--threads", "1", "--json"}));
   EXPECT_TRUE(d["lane"].get<std::string>().starts_with("cpu, 1 thread, "));
   expect_parts(foresay({"inspect", kBundled, "--lane", "cpu", "--threads", "1"}).out, {"lane", "cpu, 1 thread, "});
