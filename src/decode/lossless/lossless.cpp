@@ -16,7 +16,7 @@ std::vector<LosslessCheck> check_lossless(const Model& model, Drafter* drafter, 
     if (possible > 0) context.depths.push_back(possible);
   }
   std::ranges::sort(context.depths);
-  context.depths.erase(std::ranges::unique(context.depths).begin(), context.depths.end());
+  context.depths.erase(std::unique(context.depths.begin(), context.depths.end()), context.depths.end());
 
   std::vector<LosslessCheck> checks;
   const auto run = [&](LosslessCheck (*check)(const LosslessContext&)) {
