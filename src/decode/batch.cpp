@@ -46,22 +46,30 @@ std::unique_ptr<Sequence> Batch::leave(const Sequence& sequence) {
   if (at == sequences_.end()) fail(ErrorCode::internal, "[batch] the sequence that leaves is not here");
   std::unique_ptr<Sequence> left = std::move(*at);
   sequences_.erase(at);
+  stop_reading(*left);
+  return left;
+}
+
+/// Whoever reads for others hands over what was read, and they go on there.
+void Batch::stop_reading(Sequence& sequence) {
   for (auto group = reading_.begin(); group != reading_.end(); ++group) {
-    const auto member = std::ranges::find(*group, left.get());
+    const auto member = std::ranges::find(*group, &sequence);
     if (member == group->end()) continue;
     const bool was_reader = member == group->begin();
     group->erase(member);
     if (group->empty()) {
       reading_.erase(group);
     } else if (was_reader) {
-      group->front()->fork_state(*left, drafter_);  // goes on where the reader stopped
+      group->front()->fork_state(sequence, drafter_);
     }
-    break;
+    return;
   }
-  return left;
 }
 
 bool Batch::step() {
+  for (const auto& sequence : sequences_) {
+    if (sequence->finish != Finish::running) stop_reading(*sequence);
+  }
   const bool reads = !reading_.empty();
   // Who reads now decodes from the next step on: a round must not wait for the prompt that was read beside it.
   run_round();

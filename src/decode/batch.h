@@ -30,13 +30,15 @@ class Batch {
   /// here.
   [[nodiscard]] std::unique_ptr<Sequence> leave(const Sequence& sequence);
 
-  /// One chunk and one round. Returns whether anything is still running. Finished sequences stay until they leave.
+  /// One chunk and one round. Returns whether anything is still running. Finished sequences stay until they leave; one
+  /// that its owner finished (Finish::cancelled) takes no further part, be it in reading its prompt.
   bool step();
 
   [[nodiscard]] std::size_t size() const { return sequences_.size(); }
 
  private:
   [[nodiscard]] bool is_reading(const Sequence* sequence) const;
+  void stop_reading(Sequence& sequence);
   void read_prompt();
   void run_round();
 

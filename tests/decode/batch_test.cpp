@@ -183,6 +183,34 @@ TEST(Batch, ReadsOneChunkPerStepWhileOthersDecode) {
   EXPECT_EQ(batch.size(), 1u);
 }
 
+// Cancelled while the prompt is read: its pass is not run, and whoever shares the prompt reads on.
+TEST(Batch, ASequenceThatWasFinishedFromOutsideReadsNoFurther) {
+  const PrefixModel model;
+  DecodeOptions options;
+  options.max_tokens = 5;
+  options.sampling = {.temperature = 1, .seed = 2};
+  const Ids prompt = {1, 2, 3, 4, 5, 6, 7, 8};
+  for (const bool shared : {false, true}) {
+    Batch batch(model, nullptr, 2);
+    std::vector<std::unique_ptr<Sequence>> choices;
+    choices.push_back(std::make_unique<Sequence>(model, prompt, options));
+    if (shared) choices.push_back(std::make_unique<Sequence>(model, prompt, options));
+    Sequence* const first = choices.front().get();
+    const Sequence* const second = choices.back().get();
+    batch.join(std::move(choices));
+    EXPECT_TRUE(batch.step());
+    first->finish = Finish::cancelled;
+    EXPECT_EQ(batch.step(), shared);
+    EXPECT_EQ(first->caches->length(), 2);
+    EXPECT_EQ(first->generated(), 0);
+    while (batch.step()) {
+    }
+    if (!shared) continue;
+    const Generation solo = generate(model, nullptr, {.prompt = prompt, .options = options, .on_token = {}});
+    EXPECT_EQ(generated(*second), solo.ids);
+  }
+}
+
 TEST(Batch, APromptOfSeveralChoicesIsReadOnce) {
   const PrefixModel model;
   MtpDrafter drafter(model);
