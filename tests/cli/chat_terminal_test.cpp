@@ -40,6 +40,14 @@ TEST_F(ChatTerminal, AnswersWithStatisticsAndLeavesAtCtrlD) {
   EXPECT_EQ(terminal.status(), 0) << terminal.screen();
 }
 
+TEST_F(ChatTerminal, WhatIsTypedDuringAnAnswerIsReadAfterIt) {
+  Terminal terminal(command());
+  ASSERT_TRUE(terminal.shows("> "));
+  terminal.type("Hello\r/stats\r\x04");
+  ASSERT_TRUE(terminal.shows("1 answers, ")) << terminal.screen();
+  EXPECT_EQ(terminal.status(), 0) << terminal.screen();
+}
+
 TEST_F(ChatTerminal, HistoryIsEditedKeptBetweenRunsAndPrivate) {
   {
     Terminal terminal(command());

@@ -24,6 +24,8 @@ constexpr int kPollMs = 100;  // how late a signal that came just before the wai
 constexpr int kMostHistory = 1000;
 constexpr std::string_view kPasteEnd = "\033[201~";
 
+constexpr unsigned char kEndOfFile = 4;  // Ctrl-D
+
 // Terminals wrap what is pasted into ESC [200~ ... ESC [201~ while this is on.
 constexpr std::string_view kPasteMarksOn = "\033[?2004h", kPasteMarksOff = "\033[?2004l";
 
@@ -73,6 +75,7 @@ class TerminalLines final : public Lines {
   Line next(const char* prompt) override {
     prompt_ = prompt;
     was_interrupted_ = false;
+    el_set(editor_, EL_PREP_TERM, 1);  // before the prompt, which is when people and programs begin to type
     say(kPasteMarksOn);
     int count = 0;
     const char* const text = el_gets(editor_, &count);
@@ -146,6 +149,7 @@ class TerminalLines final : public Lines {
     unsigned char byte = 0;
     int result = lines.read_byte(byte);
     if (result != 1) return result;
+    if (byte == '\0') byte = kEndOfFile;  // what a Ctrl-D that was typed during an answer has become
     const int more = byte >= 0xF0 ? 3 : byte >= 0xE0 ? 2 : byte >= 0xC0 ? 1 : 0;
     std::uint32_t code = more == 0 ? byte : byte & (0x3Fu >> more);
     for (int i = 0; i < more && result == 1; ++i) {
