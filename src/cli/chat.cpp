@@ -15,7 +15,6 @@
 #include "cli/option_values.h"
 #include "cli/output.h"
 #include "cli/sampling_options.h"
-#include "cli/silent_head.h"
 #include "cli/verb.h"
 
 namespace foresay::cli {
@@ -59,7 +58,7 @@ void answer(Chat& chat, const std::string& message) {
     write_out("\n");
   }
   if (stats.depth > 0 && stats.passes >= 2 && !has_drafted(stats) && !std::exchange(chat.head_was_checked, true))
-    (void)refuse_silent_head(chat.options.model, chat.open, "chat");
+    say_silent_head(chat.open, chat.options.model, "chat");
   if (chat.lines->is_terminal()) say_stats(stats);
   if (said.generation.finish == Finish::length && stats.generated < chat.options.decode.max_tokens)
     say("the context is full: begin anew with /reset\n");

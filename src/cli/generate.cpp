@@ -10,7 +10,6 @@
 #include "cli/interrupt.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
-#include "cli/silent_head.h"
 #include "cli/verb.h"
 
 namespace foresay::cli {
@@ -53,7 +52,7 @@ MtpOutcome outcome_of(const GenerateOptions& options, const OpenModel& open, std
       std::ranges::any_of(answers, [](const Answer& answer) { return answer.generation.stats.passes >= 2; });
   if (stats.depth == 0 || !had_to_draft) return outcome;
 
-  outcome.reason = refuse_silent_head(options.model, open, "generate");
+  outcome.reason = say_silent_head(open, options.model, "generate");
   return outcome;
 }
 

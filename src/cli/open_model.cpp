@@ -4,6 +4,7 @@
 #include "checkpoint/hub_cache.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
+#include "library/silent_head.h"
 
 #if defined(__APPLE__)
 #include <mach-o/dyld.h>
@@ -72,6 +73,12 @@ std::unique_ptr<OpenModel> open_model(const ModelOptions& options, bool json) {
     say_report(report, /*json=*/true);
     throw;
   }
+}
+
+std::string say_silent_head(const OpenModel& open, const ModelOptions& options, const char* verb) {
+  std::string reason = silent_head(open, mtp_mode(options.mtp), verb);
+  say(fmt::format("warning: {}\n", silent_head_warning(reason)));
+  return reason;
 }
 
 }  // namespace foresay::cli

@@ -29,4 +29,7 @@ void add_model_options(CLI::App& app, ModelOptions& options);
 /// warnings often hold the reason.
 [[nodiscard]] std::unique_ptr<OpenModel> open_model(const ModelOptions& options, bool json);
 
+/// A head that was loaded and never drafted (library/silent_head.h): throws, or warns on stderr and gives the reason.
+std::string say_silent_head(const OpenModel& open, const ModelOptions& options, const char* verb);
+
 }  // namespace foresay::cli

@@ -9,7 +9,6 @@
 #include "cli/open_model.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
-#include "cli/silent_head.h"
 #include "cli/verb.h"
 #include "cli/verify_prompts.h"
 #include "decode/lossless/lossless.h"
@@ -92,7 +91,7 @@ int run(const Options& options) {
   const bool passed = is_lossless(checks);
   const bool drafted =
       std::ranges::any_of(checks, [](const auto& check) { return check.accepted + check.rejected > 0; });
-  if (passed && open->has_head() && !drafted) (void)refuse_silent_head(options.model, *open, "verify");
+  if (passed && open->has_head() && !drafted) say_silent_head(*open, options.model, "verify");
   if (options.json) {
     Json document = {{"lossless", passed}, {"model", open->checkpoint.folder().string()},
         {"lane", open->ops->describe()}, {"head", open->loaded.mtp_reason}, {"checks", Json::array()}};

@@ -1,7 +1,8 @@
 #include "library/head_outcome.h"
 
-#include "base/error.h"
-#include "checkpoint/finite.h"
+#include <fmt/format.h>
+
+#include "library/silent_head.h"
 
 namespace foresay {
 namespace {
@@ -28,15 +29,9 @@ HeadOutcome head_outcome(const OpenModel& open, MtpMode mode, const Stats& stats
   }
   if (first_drafts > 0) return outcome;
 
-  const auto damage = find_non_finite(open.checkpoint);
   outcome.drafted = false;
-  outcome.reason = "the head's logits are not finite" + (damage ? ": " + *damage : std::string());
-  if (mode != MtpMode::automatic) {
-    fail(mode == MtpMode::required ? ErrorCode::mtp_required : ErrorCode::checkpoint,
-        "[generate] the MTP head in {} cannot be used: {}; mend the file, or load it with mtp auto or off",
-        open.checkpoint.head().found_in, outcome.reason);
-  }
-  outcome.warning = fmt::format("the MTP head cannot be used: {}; this was plain decoding", outcome.reason);
+  outcome.reason = silent_head(open, mode, "generate");
+  outcome.warning = silent_head_warning(outcome.reason);
   return outcome;
 }
 
