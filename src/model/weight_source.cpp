@@ -68,8 +68,8 @@ Matrix WeightSource::matrix(const std::string& module, int out, int in) {
   }
   const auto declared = declared_geometry(config_, stored.module);
   if (declared && *declared != geometry) {
-    report_.warn(fmt::format("{}: config.json declares {}, the tensors are {}; going by the tensors", stored.module,
-        describe(*declared), describe(geometry)));
+    contradicted_[fmt::format("config.json declares {}, the tensors are {}", describe(*declared), describe(geometry))]
+        .push_back(stored.module);
   }
   stored.quant = geometry;
   storage_.push_back({stored.module, describe(geometry)});
@@ -100,6 +100,10 @@ Vector WeightSource::gain(const std::string& tensor, int size, bool zero_centred
 }
 
 void WeightSource::expect_all_taken() const {
+  for (const auto& [contradiction, modules] : contradicted_) {
+    const std::string more = modules.size() > 1 ? fmt::format(" and {} more of the {}", modules.size() - 1, part_) : "";
+    report_.warn(fmt::format("{}{}: {}; going by the tensors", modules.front(), more, contradiction));
+  }
   if (tensors_.empty()) return;
   std::string names;
   int shown = 0;

@@ -44,7 +44,8 @@ class WeightSource {
   /// Takes a tensor out of the account without using it.
   void discard(const std::string& tensor) { tensors_.erase(tensor); }
 
-  /// Throws ErrorCode::checkpoint naming tensors that nothing took.
+  /// Throws ErrorCode::checkpoint naming tensors that nothing took. Warns once of each way in which config.json
+  /// declares another packing than the tensors have.
   void expect_all_taken() const;
 
  private:
@@ -57,6 +58,7 @@ class WeightSource {
   Ops& ops_;
   Report& report_;
   std::vector<StorageEntry>& storage_;
+  std::map<std::string, std::vector<std::string>> contradicted_;  ///< what is wrong -> modules
 };
 
 }  // namespace foresay

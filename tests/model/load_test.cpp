@@ -104,6 +104,21 @@ TEST_F(LoadHead, AnAbsentHeadIsAWarningUnlessItIsRequired) {
   expect_refused(MtpMode::required, 5, {"no MTP tensors were found"});
 }
 
+// Case B47: the head has a width of its own, which config.json does not tell.
+TEST_F(LoadHead, AnotherPackingThanTheTrunksIsOneWarning) {
+  auto options = tiny();
+  options.layout = TinyOptions::Layout::mlx;
+  options.quant_bits = 4;
+  options.head_quant_bits = 8;
+  write_tiny(folder_, options);
+  const auto loaded = load(MtpMode::on);
+  EXPECT_EQ(loaded.model->info().head_layers, 1);
+  ASSERT_EQ(report_.warnings().size(), 1u);
+  for (const char* part : {"more of the head", "config.json declares affine 4 bits", "the tensors are affine 8 bits"}) {
+    EXPECT_NE(report_.warnings().front().find(part), std::string::npos) << report_.warnings().front();
+  }
+}
+
 TEST_F(LoadHead, ATruncatedSideFileIsUnusable) {
   write_with_side_file();
   fs::resize_file(folder_ / kSideFile, fs::file_size(folder_ / kSideFile) - 10);
