@@ -88,8 +88,9 @@ TEST_F(HubCache, APathThatExistsWins) {
 }
 
 TEST_F(HubCache, WhatIsNoNameIsGivenBack) {
-  for (const std::string text : {"", "name", "/nowhere/at/all", "a/b/c", "./a", "../a", "org/", "org/na me",
-           "org/name@", "-org/name", std::string(5000, 'x').c_str()}) {
+  const std::vector<std::string> texts = {"", "name", "/nowhere/at/all", "a/b/c", "./a", "../a", "org/", "org/na me",
+      "org/name@", "-org/name", std::string(5000, 'x')};
+  for (const std::string& text : texts) {
     EXPECT_EQ(resolve_checkpoint(text), fs::path(text));
   }
   const std::string much = "a/" + std::string(100000, 'x');
