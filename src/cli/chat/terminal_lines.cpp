@@ -56,7 +56,8 @@ class TerminalLines final : public Lines {
     el_set(editor_, EL_HIST, history, history_);
     el_set(editor_, EL_PROMPT, &TerminalLines::prompt_of);
     el_set(editor_, EL_GETCFN, &TerminalLines::read_character);
-    el_set(editor_, EL_ADDFN, "foresay-paste", "Insert a pasted block", &TerminalLines::paste);
+    // The wide form, because the narrow one copies both texts and never frees them.
+    el_wset(editor_, EL_ADDFN, L"foresay-paste", L"Insert a pasted block", &TerminalLines::paste);
     el_set(editor_, EL_BIND, "\\033[200~", "foresay-paste", nullptr);
     el_set(editor_, EL_BIND, "\\033[1~", "ed-move-to-beg", nullptr);  // Home, End, Delete as most terminals send them
     el_set(editor_, EL_BIND, "\\033[4~", "ed-move-to-end", nullptr);
