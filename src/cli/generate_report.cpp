@@ -4,11 +4,10 @@
 
 #include <algorithm>
 
+#include "library/head_outcome.h"
+
 namespace foresay::cli {
 namespace {
-
-constexpr int kFewestDrafts = 32;         // below this many first drafts an acceptance rate says nothing
-constexpr double kPoorAcceptance = 0.05;  // a healthy head keeps over half
 
 using Json = nlohmann::ordered_json;
 
@@ -115,14 +114,8 @@ std::string comparison_report(const Stats& plain, const Stats& drafted) {
 }
 
 std::string poor_acceptance_warning(const Stats& stats) {
-  if (stats.drafted.empty() || stats.drafted[0] < kFewestDrafts) return {};
-  const double rate = static_cast<double>(stats.accepted[0]) / static_cast<double>(stats.drafted[0]);
-  if (rate >= kPoorAcceptance) return {};
-  return fmt::format(
-      "warning: only {:.1f} % of first drafts were accepted; the head may be wired wrongly (see the contract in "
-      "`foresay "
-      "inspect`); the answer is not affected, the speed is\n",
-      100 * rate);
+  const std::string problem = poor_acceptance(stats);
+  return problem.empty() ? problem : fmt::format("warning: {}; the answer is not affected, the speed is\n", problem);
 }
 
 }  // namespace foresay::cli

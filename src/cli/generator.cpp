@@ -1,9 +1,9 @@
 #include "cli/generator.h"
 
 #include <algorithm>
-#include <random>
 
 #include "base/error.h"
+#include "base/system_seed.h"
 #include "cli/interrupt.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
@@ -42,11 +42,6 @@ TextModel open_text(const OpenModel& open) {
 /// Above each of several answers.
 std::string heading(std::size_t choice) {
   return fmt::format("[choice {}]\n", choice);
-}
-
-std::uint64_t system_seed() {
-  std::random_device device;
-  return (static_cast<std::uint64_t>(device()) << 32) | device();
 }
 
 }  // namespace

@@ -55,13 +55,6 @@ fs::path model_folder(const std::string& given) {
       program.string());
 }
 
-MtpMode mtp_mode(const std::string& name) {
-  for (const MtpMode mode : {MtpMode::on, MtpMode::automatic, MtpMode::off, MtpMode::required}) {
-    if (name_of(mode) == name) return mode;
-  }
-  fail(ErrorCode::usage, "--mtp: expected on, auto, off or required, found {}", name);
-}
-
 std::unique_ptr<OpenModel> open_model(const ModelOptions& options, bool json) {
   Report report;
   const OpenOptions open = {.folder = model_folder(options.folder), .mtp = mtp_mode(options.mtp), .lane = options.lane};

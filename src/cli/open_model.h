@@ -23,7 +23,6 @@ void add_model_options(CLI::App& app, ModelOptions& options);
 /// The folder to open: the one given or the cached one that it names (checkpoint/hub_cache.h), else the bundled
 /// tiny-qwen3_5, found relative to the executable. Throws ErrorCode::usage.
 [[nodiscard]] std::filesystem::path model_folder(const std::string& given);
-[[nodiscard]] MtpMode mtp_mode(const std::string& name);
 
 /// Opens the model that the options name and says on stderr what was noticed (say_report), also when it fails: the
 /// warnings often hold the reason.

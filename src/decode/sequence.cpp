@@ -1,18 +1,13 @@
 #include "decode/sequence.h"
 
 #include <algorithm>
-#include <random>
 
 #include "base/error.h"
+#include "base/system_seed.h"
 #include "decode/sample/log_probabilities.h"
 
 namespace foresay {
 namespace {
-
-std::uint64_t system_seed() {
-  std::random_device device;
-  return (static_cast<std::uint64_t>(device()) << 32) | device();
-}
 
 /// What validate() cannot know: the vocabulary.
 void check_bias(const SamplingOptions& sampling, int vocab) {

@@ -7,13 +7,6 @@
 namespace foresay {
 namespace {
 
-MtpMode mtp_mode(const std::string& name) {
-  for (const MtpMode mode : {MtpMode::on, MtpMode::automatic, MtpMode::off, MtpMode::required}) {
-    if (name_of(mode) == name) return mode;
-  }
-  fail(ErrorCode::internal, "[load] the mode {} was not checked", name);
-}
-
 ModelDescription describe(const TextModel& text) {
   const OpenModel& open = text.open();
   const ModelInfo& info = open.model().info();

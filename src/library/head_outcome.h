@@ -14,6 +14,9 @@ struct HeadOutcome {
   std::string warning;  ///< empty, or what is wrong with it; the answer is not affected, its speed is
 };
 
+/// What to warn of when the head's drafts hardly ever survive; empty when they do, or are too few to tell.
+[[nodiscard]] std::string poor_acceptance(const Stats& stats);
+
 /// Rounds without a single draft mean that the head's logits are not finite: as unusable as a head that does not load,
 /// and treated as `mode` says: ErrorCode::mtp_required, ErrorCode::checkpoint, or a warning. Few accepted drafts are a
 /// warning too.

@@ -1,6 +1,15 @@
 #include "library/open_model.h"
 
+#include "base/error.h"
+
 namespace foresay {
+
+MtpMode mtp_mode(std::string_view name) {
+  for (const MtpMode mode : {MtpMode::on, MtpMode::automatic, MtpMode::off, MtpMode::required}) {
+    if (name_of(mode) == name) return mode;
+  }
+  fail(ErrorCode::usage, "--mtp: expected on, auto, off or required, found {}", name);
+}
 
 OpenModel::OpenModel(const OpenOptions& options, Report& report)
     : ops(make_ops(options.lane)),

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <string_view>
 
 #include "base/report.h"
 #include "checkpoint/checkpoint.h"
@@ -10,6 +11,9 @@
 #include "model/load.h"
 
 namespace foresay {
+
+/// on, auto, off, required. Throws ErrorCode::usage for anything else.
+[[nodiscard]] MtpMode mtp_mode(std::string_view name);
 
 struct OpenOptions {
   std::filesystem::path folder;
