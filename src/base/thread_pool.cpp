@@ -1,6 +1,7 @@
 #include "base/thread_pool.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -15,7 +16,32 @@
 namespace foresay {
 namespace {
 
-constexpr int kSpins = 2000;  // some ten microseconds: loops follow each other closely inside a pass
+// How long a thread that waits keeps looking before it sleeps or yields. Loops follow each other within microseconds
+// inside a pass, and a wake costs tens of them; what lies between two passes (sampling) is still shorter than this.
+constexpr auto kSpin = std::chrono::microseconds(100);
+
+/// Tells the core that this is a waiting loop.
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("isb");
+#endif
+}
+
+/// Looks until `done` or kSpin has passed; returns whether it is done.
+template <typename Done>
+bool spin_until(Done done) {
+  if (done()) return true;
+  const auto start = std::chrono::steady_clock::now();
+  do {
+    for (int i = 0; i < 16; ++i) {
+      relax();
+      if (done()) return true;
+    }
+  } while (std::chrono::steady_clock::now() - start < kSpin);
+  return false;
+}
 
 /// The cgroup v2 quota in cores, or a large number where there is none.
 double cgroup_cores() {
@@ -81,15 +107,18 @@ void ThreadPool::parallel_for(int n, int grain, const std::function<void(int, in
   n_ = n;
   grain_ = grain;
   next_ = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    state_ = open_state(generation_of(state_) + 1);
+  state_ = open_state(generation_of(state_) + 1);  // before looking for sleepers, who look at it before they sleep
+  if (sleepers_ > 0) {
+    {
+      const std::lock_guard lock(mutex_);
+    }
+    wake_.notify_all();
   }
-  wake_.notify_all();
   run_parts();
   state_.fetch_or(kClosed, std::memory_order_acq_rel);
-  for (int spin = 0; (state_.load(std::memory_order_acquire) & kInside) > 0; ++spin) {
-    if (spin > kSpins) std::this_thread::yield();
+  const auto all_out = [&] { return (state_.load(std::memory_order_acquire) & kInside) == 0; };
+  if (!spin_until(all_out)) {
+    while (!all_out()) std::this_thread::yield();  // somebody's core was taken away: it may need this one
   }
 }
 
@@ -110,13 +139,13 @@ bool ThreadPool::enter(std::uint32_t generation) {
 
 void ThreadPool::work() {
   std::uint32_t seen = 0;
-  const auto is_new = [&] { return generation_of(state_.load(std::memory_order_acquire)) != seen; };
+  const auto is_new = [&] { return generation_of(state_) != seen; };
   while (true) {
-    for (int spin = 0; spin < kSpins && !is_new(); ++spin) {
-    }
-    if (!is_new()) {
+    if (!spin_until(is_new)) {
       std::unique_lock lock(mutex_);
+      ++sleepers_;
       wake_.wait(lock, is_new);
+      --sleepers_;
     }
     seen = generation_of(state_.load(std::memory_order_acquire));
     if (stop_) return;

@@ -46,6 +46,7 @@ class ThreadPool {
   // away wakes to a closed loop and is not waited for.
   std::atomic<std::uint64_t> state_;
   std::atomic<bool> stop_{false};
+  std::atomic<int> sleepers_{0};
   std::mutex mutex_;  ///< guards sleeping on wake_
   std::condition_variable wake_;
   std::vector<std::thread> workers_;  // last: they read all of the above

@@ -16,8 +16,10 @@ void add_lane_options(CLI::App& app, LaneOptions& options) {
       ->check(whole_number(0, 1024))
       ->capture_default_str();
   app.add_option("--cpu-activations", options.activations,
-         "Arithmetic of the cpu lane: float (float32 activations and KV cache)")
-      ->check(one_of({"float"}))
+         "Arithmetic of the cpu lane: int8 (activations of quantised matrices as int8, KV cache in bf16), float "
+         "(float32 "
+         "activations and KV cache: closest to the references), or auto (int8)")
+      ->check(one_of({"auto", "float", "int8"}))
       ->capture_default_str();
 }
 

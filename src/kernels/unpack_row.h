@@ -25,4 +25,7 @@ struct WeightView {
 /// instruction set gives the same bits.
 void unpack_row(const WeightView& w, int n, float* row);
 
+/// Writes the codes of row `n` of an affine matrix, one byte each [in].
+void unpack_codes(const WeightView& w, int n, std::uint8_t* codes);
+
 }  // namespace foresay

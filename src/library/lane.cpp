@@ -25,13 +25,14 @@ bool wants_mlx(const LaneOptions& options) {
 std::unique_ptr<Ops> make_ops(const LaneOptions& options) {
   expect_one_of("--lane", options.lane, {"auto", "cpu", "mlx"});
   expect_one_of("--device", options.device, {"auto", "cpu", "gpu"});
-  expect_one_of("--cpu-activations", options.activations, {"float"});
+  expect_one_of("--cpu-activations", options.activations, {"auto", "float", "int8"});
   if (options.threads < 0) fail(ErrorCode::usage, "--threads: expected a whole number >= 0, found {}", options.threads);
   if (!wants_mlx(options)) {
     if (options.device == "gpu") {
       fail(ErrorCode::usage, "--device gpu: expected --lane mlx, found --lane cpu, which computes on the CPU only");
     }
-    return make_cpu_ops(options.threads);
+    return make_cpu_ops(
+        options.threads, options.activations == "float" ? CpuActivations::float32 : CpuActivations::int8);
   }
   if (options.threads > 0) {
     fail(ErrorCode::usage,

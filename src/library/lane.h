@@ -9,10 +9,10 @@
 namespace foresay {
 
 struct LaneOptions {
-  std::string lane = "auto";          ///< cpu (own kernels, identical ids at every depth), mlx, auto
-  std::string device = "auto";        ///< where the mlx lane computes: cpu, gpu, auto
-  int threads = 0;                    ///< of the cpu lane; 0 is every core this process may use
-  std::string activations = "float";  ///< arithmetic of the cpu lane
+  std::string lane = "auto";         ///< cpu (own kernels, identical ids at every depth), mlx, auto
+  std::string device = "auto";       ///< where the mlx lane computes: cpu, gpu, auto
+  int threads = 0;                   ///< of the cpu lane; 0 is every core this process may use
+  std::string activations = "auto";  ///< arithmetic of the cpu lane: float, int8, auto (int8)
 };
 
 /// The lane that is asked for. `auto` is the MLX lane where MLX has a GPU and nothing else is asked for that only the

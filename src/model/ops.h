@@ -44,7 +44,7 @@ struct AttentionSpec {
 struct GatedDeltaSpec {
   RecurrentShape shape;
   float norm_eps = 1e-6f;
-  Vector conv;            ///< [C, K]
+  Vector conv;            ///< [K, C], the last row multiplies the current input
   Vector a_log, dt_bias;  ///< [nv]
   Vector norm;            ///< gain [Dv], stored as it is
 };
@@ -78,6 +78,11 @@ class Ops {
   [[nodiscard]] virtual Tensor linear(const Tensor& x, const Matrix& w) = 0;      // [R, in] -> [R, out]
   [[nodiscard]] virtual Tensor swiglu(const Tensor& gate, const Tensor& up) = 0;  // silu(gate) * up
 
+  // The same, several at a time, for lanes where a step costs more than its arithmetic.
+  [[nodiscard]] virtual std::vector<Tensor> linears(const Tensor& x, std::span<const Matrix* const> ws);  // one x
+  [[nodiscard]] virtual Tensor linear_add(const Tensor& x, const Matrix& w, const Tensor& residual);  // residual + x w
+  [[nodiscard]] virtual Tensor gated_linear(const Tensor& x, const Matrix& gate, const Matrix& up);   // swiglu of both
+
   /// Norms and rotates k, appends k and v of every row, then attends for the rows in `query_rows` (ascending rows of
   /// the pass).
   ///   q     [n, H * Dh], or [n, H * 2 Dh] with an output gate: one row per entry of query_rows
@@ -107,8 +112,12 @@ class Ops {
   Tap* tap_ = nullptr;
 };
 
+/// Arithmetic of the CPU lane. float32: activations, keys and values in float32, as the references have them. int8:
+/// affine matrices see activations as int8 with a scale per 64 inputs; keys and values are bf16 (docs/numerics.md).
+enum class CpuActivations { float32, int8 };
+
 /// The CPU lane on our own kernels. threads = 0 uses every core that this process may use.
-[[nodiscard]] std::unique_ptr<Ops> make_cpu_ops(int threads = 0);
+[[nodiscard]] std::unique_ptr<Ops> make_cpu_ops(int threads = 0, CpuActivations activations = CpuActivations::float32);
 
 /// Where the MLX lane computes; automatic is a GPU where MLX has one.
 enum class MlxDevice { automatic, cpu, gpu };

@@ -42,22 +42,22 @@ TEST_F(EvalLayers, NamesEveryPartOfTrunkAndHead) {
   };
   expect("layer/embed", 6, 64);
   for (const std::string layer : {"layer/layers.0.", "layer/layers.1."}) {
-    for (const char* part : {"input_norm", "post_norm", "mlp.out", "out"}) expect(layer + part, 6, 64);
-    for (const char* part : {"mlp.gate", "mlp.up"}) expect(layer + part, 6, 128);
+    for (const char* part : {"input_norm", "post_norm", "mlp.sum"}) expect(layer + part, 6, 64);
+    expect(layer + "mlp.inner", 6, 128);
   }
   for (const char* part : {"z", "mixed"}) expect(std::string("layer/layers.0.recurrent.") + part, 6, 128);
   for (const char* part : {"b", "a"}) expect(std::string("layer/layers.0.recurrent.") + part, 6, 4);
   expect("layer/layers.0.recurrent.qkv", 6, 192);
-  expect("layer/layers.0.recurrent.out", 6, 64);
+  expect("layer/layers.0.recurrent.sum", 6, 64);
   expect("layer/layers.1.attention.q", 6, 256);  // with the output gate
   for (const char* part : {"k", "v"}) expect(std::string("layer/layers.1.attention.") + part, 6, 64);
   expect("layer/layers.1.attention.mixed", 6, 128);
-  expect("layer/layers.1.attention.out", 6, 64);
+  expect("layer/layers.1.attention.sum", 6, 64);
   expect("layer/final_norm", 6, 64);
   for (int step = 1; step <= 2; ++step) {
     const std::string head = "layer/mtp." + std::to_string(step) + ".";
-    for (const char* part : {"embedding_norm", "hidden_norm", "fused", "input_norm", "attention.out", "post_norm",
-             "mlp.out", "out", "final_norm"}) {
+    for (const char* part : {"embedding_norm", "hidden_norm", "fused", "input_norm", "attention.sum", "post_norm",
+             "mlp.sum", "final_norm"}) {
       expect(head + part, 6 - step, 64);
     }
   }
@@ -65,7 +65,7 @@ TEST_F(EvalLayers, NamesEveryPartOfTrunkAndHead) {
 
 TEST_F(EvalLayers, AreTheRowsOfTheResultsAndChangeNothing) {
   const TensorMap with = eval(model_, a_), without = eval(model_, b_, {});
-  EXPECT_EQ(with.at("layer/layers.1.out").bytes, with.at("hidden_pre_norm").bytes);
+  EXPECT_EQ(with.at("layer/layers.1.mlp.sum").bytes, with.at("hidden_pre_norm").bytes);
   EXPECT_EQ(with.at("layer/final_norm").bytes, with.at("hidden_post_norm").bytes);
   EXPECT_EQ(without.size(), 5u);
   for (const auto& [name, tensor] : without) EXPECT_EQ(with.at(name).bytes, tensor.bytes) << name;
@@ -127,10 +127,11 @@ TEST_F(EvalLayers, FiguresAreThoseOfTheDefinition) {
 
 TEST_F(EvalLayers, MissingMisshapenAndNonFiniteTensorsAreNamed) {
   eval(model_, a_);
-  const auto fewer = changed("fewer.safetensors", [](TensorMap& tensors) { tensors.erase("layer/layers.0.out"); });
+  const auto fewer = changed("fewer.safetensors", [](TensorMap& tensors) { tensors.erase("layer/layers.0.mlp.sum"); });
   Outcome outcome = foresay(diff(a_, fewer));
   EXPECT_EQ(outcome.status, 7);
-  expect_parts(outcome.out, {"layer/layers.0.out", "missing in the second file", "the first is layer/layers.0.out"});
+  expect_parts(
+      outcome.out, {"layer/layers.0.mlp.sum", "missing in the second file", "the first is layer/layers.0.mlp.sum"});
   outcome = foresay(diff(fewer, a_));
   EXPECT_EQ(outcome.status, 7);
   expect_parts(outcome.out, {"missing in the first file"});

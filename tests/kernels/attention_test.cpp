@@ -1,7 +1,9 @@
 #include "kernels/attention.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 
 #include "kernels/every_isa.h"
@@ -9,7 +11,6 @@
 namespace foresay {
 namespace {
 
-constexpr int kBlock = 64;
 constexpr int kPositions = 200;
 
 class Attend : public EveryIsa {
@@ -23,15 +24,62 @@ class Attend : public EveryIsa {
     values_ = random_floats(static_cast<std::size_t>(kPositions * value_dim), 3);
   }
 
-  [[nodiscard]] std::vector<float> attend_to(int positions, float scale) const {
-    std::vector<KvBlock> blocks;
-    for (int from = 0; from < positions; from += kBlock) {
-      blocks.push_back(
-          {keys_.data() + from * key_dim_, values_.data() + from * value_dim_, std::min(kBlock, positions - from)});
+  /// Ranges end at the positions in `cuts`; the last one takes the rest.
+  [[nodiscard]] std::vector<float> attend_to(int positions, float scale, std::vector<int> cuts = {}) const {
+    return attend_together(1, positions, scale, std::move(cuts));
+  }
+
+  /// The same query, twice the query, ... for `queries` of them, one after another.
+  [[nodiscard]] std::vector<float> attend_together(
+      int queries, int positions, float scale, std::vector<int> cuts = {}) const {
+    std::vector<std::vector<float>> q;
+    std::vector<const float*> pointers;
+    for (int i = 0; i < queries; ++i) {
+      q.push_back(query_);
+      for (float& value : q.back()) value *= static_cast<float>(i + 1);
     }
-    std::vector<float> scratch(kBlock), out(static_cast<std::size_t>(value_dim_), -7.0f);
-    attend(query_.data(), blocks, key_dim_, value_dim_, scale, scratch.data(), out.data());
+    for (const auto& each : q) pointers.push_back(each.data());
+    std::erase_if(cuts, [&](int cut) { return cut >= positions; });
+    cuts.push_back(positions);
+    std::vector<std::vector<SoftmaxState>> parts(q.size());
+    std::vector<std::vector<float>> sums;  // outputs of the parts
+    sums.reserve(cuts.size() * q.size());
+    int from = 0;
+    for (const int to : cuts) {
+      std::vector<KvBlock> blocks;
+      for (; from < to; from += kMostKeys) blocks.push_back(block(from, std::min(kMostKeys, to - from)));
+      from = to;
+      std::vector<SoftmaxState> states(q.size());
+      for (SoftmaxState& state : states) {
+        state.out = sums.emplace_back(static_cast<std::size_t>(value_dim_), -7.0f).data();
+      }
+      attend(pointers.data(), queries, blocks, type_, key_dim_, value_dim_, scale, states.data());
+      for (std::size_t i = 0; i < q.size(); ++i) parts[i].push_back(states[i]);
+    }
+    std::vector<float> out;
+    for (const auto& each : parts) {
+      std::vector<float> row(static_cast<std::size_t>(value_dim_), -7.0f);
+      join_softmax(each, value_dim_, row.data());
+      out.insert(out.end(), row.begin(), row.end());
+    }
     return out;
+  }
+
+  [[nodiscard]] KvBlock block(int from, int count) const {
+    if (type_ == KvType::f32) return {keys_.data() + from * key_dim_, values_.data() + from * value_dim_, count};
+    return {half_keys_.data() + from * key_dim_, half_values_.data() + from * value_dim_, count};
+  }
+
+  /// Goes over to bf16; the floats become what that holds.
+  void halve() {
+    type_ = KvType::bf16;
+    for (auto [floats, halves] : {std::pair{&keys_, &half_keys_}, {&values_, &half_values_}}) {
+      halves->resize(floats->size());
+      store_kv(floats->data(), static_cast<int>(floats->size()), type_, halves->data());
+      for (std::size_t i = 0; i < floats->size(); ++i) {
+        (*floats)[i] = std::bit_cast<float>(static_cast<std::uint32_t>((*halves)[i]) << 16);
+      }
+    }
   }
 
   /// Softmax in double, the highest score taken off first.
@@ -59,6 +107,8 @@ class Attend : public EveryIsa {
 
   int key_dim_ = 0, value_dim_ = 0;
   std::vector<float> query_, keys_, values_;
+  KvType type_ = KvType::f32;
+  std::vector<std::uint16_t> half_keys_, half_values_;
 };
 FORESAY_EVERY_ISA(Attend);
 
@@ -78,11 +128,59 @@ TEST_P(Attend, IsASoftmaxAcrossBlockBorders) {
 }
 
 TEST_P(Attend, BitsAreThoseOfTheReference) {
-  fill(33, 17);
-  for (const int positions : {1, 63, 64, 65, kPositions}) {
-    const auto expected = on_reference([&] { return attend_to(positions, 0.5f); });
-    EXPECT_EQ(bits_of(attend_to(positions, 0.5f)), bits_of(expected));
+  for (const bool halved : {false, true}) {
+    fill(33, 17);
+    if (halved) halve();
+    for (const int positions : {1, 63, 64, 65, kPositions}) {
+      for (const int queries : {1, 2, 3, 4}) {
+        const auto expected = on_reference([&] { return attend_together(queries, positions, 0.5f, {64, 128}); });
+        EXPECT_EQ(bits_of(attend_together(queries, positions, 0.5f, {64, 128})), bits_of(expected));
+      }
+    }
   }
+}
+
+TEST_P(Attend, AQueryDoesNotDependOnThoseThatShareTheCall) {
+  fill(32, 48);
+  const auto alone = attend_to(kPositions, 0.5f);
+  for (const int queries : {2, 3, 4}) {
+    const auto together = attend_together(queries, kPositions, 0.5f);
+    EXPECT_EQ(bits_of({together.begin(), together.begin() + 48}), bits_of(alone)) << queries;
+  }
+}
+
+TEST_P(Attend, HalvedKeysAndValuesAreASoftmaxOfWhatTheyHold) {
+  for (const auto& [key_dim, value_dim] : {std::pair{32, 32}, {17, 33}}) {
+    fill(key_dim, value_dim);
+    halve();
+    const auto out = attend_to(kPositions, 0.5f);
+    const auto expected = plain(kPositions, 0.5f);
+    for (std::size_t d = 0; d < out.size(); ++d) ASSERT_NEAR(out[d], expected[d], 2e-5) << key_dim;
+    type_ = KvType::f32;
+    EXPECT_EQ(bits_of(attend_to(kPositions, 0.5f)), bits_of(out));
+  }
+}
+
+TEST_P(Attend, RangesAreJoinedToTheSoftmaxOfAll) {
+  fill(32, 32);
+  for (const auto& cuts : std::vector<std::vector<int>>{{64}, {128}, {64, 128}, {64, 128, 192}}) {
+    const auto out = attend_to(kPositions, 0.5f, cuts);
+    const auto expected = plain(kPositions, 0.5f);
+    for (std::size_t d = 0; d < out.size(); ++d) ASSERT_NEAR(out[d], expected[d], 2e-5);
+  }
+}
+
+TEST_P(Attend, HalvesAreRoundedToNearestEven) {
+  const std::vector<float> values = {1.0f, 1.00390625f, 1.01171875f, -1.00390625f, 3.4e38f, 1e-40f, 0.0f, -0.0f, 1.004f,
+      INFINITY, -INFINITY, 65504.0f, 1.0f, 1.0f, 1.0f, 1.0f, 1.00390625f};
+  const std::vector<std::uint16_t> expected = {0x3f80, 0x3f80, 0x3f82, 0xbf80, 0x7f80, 0x0001, 0, 0x8000, 0x3f81,
+      0x7f80, 0xff80, 0x4780, 0x3f80, 0x3f80, 0x3f80, 0x3f80, 0x3f80};
+  std::vector<std::uint16_t> halves(values.size());
+  store_kv(values.data(), static_cast<int>(values.size()), KvType::bf16, halves.data());
+  EXPECT_EQ(halves, expected);
+  const float nan = NAN;
+  store_kv(&nan, 1, KvType::bf16, halves.data());
+  EXPECT_TRUE((halves[0] & 0x7f80) == 0x7f80 && (halves[0] & 0x7f) != 0);
 }
 
 TEST_P(Attend, LargeScoresNeitherOverflowNorVanish) {

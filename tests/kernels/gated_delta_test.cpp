@@ -50,6 +50,17 @@ struct PlainState {
   }
 };
 
+DeltaRows one_row(const Token& token, std::vector<float>& delta, std::vector<float>& y) {
+  return {.count = 1,
+      .query = token.q.data(),
+      .key = token.k.data(),
+      .value = token.v.data(),
+      .decay = &token.decay,
+      .beta = &token.beta,
+      .delta = delta.data(),
+      .y = y.data()};
+}
+
 class GatedDelta : public EveryIsa {};
 FORESAY_EVERY_ISA(GatedDelta);
 
@@ -65,8 +76,7 @@ Run run(int value_dim, int key_dim, int tokens) {
   for (int t = 0; t < tokens; ++t) {
     const Token token(value_dim, key_dim, static_cast<std::uint64_t>(t));
     std::vector<float> y(product(value_dim, 1)), delta(product(value_dim, 1));
-    gated_delta_step(result.state.data(), value_dim, key_dim, token.decay, token.beta, token.q.data(), token.k.data(),
-        token.v.data(), delta.data(), y.data());
+    gated_delta(result.state.data(), value_dim, key_dim, {}, one_row(token, delta, y), /*keep=*/true);
     result.y.insert(result.y.end(), y.begin(), y.end());
     result.delta.insert(result.delta.end(), delta.begin(), delta.end());
   }
@@ -97,16 +107,78 @@ TEST_P(GatedDelta, BitsAreThoseOfTheReference) {
   }
 }
 
-TEST_P(GatedDelta, AdvancingOverRecordedDeltasLeavesTheSameBits) {
-  for (const auto& [value_dim, key_dim] : kShapes) {
-    const auto walked = run(value_dim, key_dim, 40);
-    std::vector<float> state(product(value_dim, key_dim));
-    for (int t = 0; t < 40; ++t) {
-      const Token token(value_dim, key_dim, static_cast<std::uint64_t>(t));
-      gated_delta_advance(
-          state.data(), value_dim, key_dim, token.decay, walked.delta.data() + product(t, value_dim), token.k.data());
+/// Tokens side by side, as a pass has them.
+struct Rows {
+  std::vector<float> q, k, v, decay, beta, delta, y;
+  int value_dim, key_dim;
+
+  Rows(int dv, int dk, int first, int last) : value_dim(dv), key_dim(dk) {
+    for (int t = first; t < last; ++t) {
+      const Token token(dv, dk, static_cast<std::uint64_t>(t));
+      q.insert(q.end(), token.q.begin(), token.q.end());
+      k.insert(k.end(), token.k.begin(), token.k.end());
+      v.insert(v.end(), token.v.begin(), token.v.end());
+      decay.push_back(token.decay);
+      beta.push_back(token.beta);
     }
-    EXPECT_EQ(bits_of(state), bits_of(walked.state)) << value_dim << " x " << key_dim;
+    delta.resize(v.size());
+    y.resize(v.size());
+  }
+  [[nodiscard]] DeltaRows all() {
+    return {.count = static_cast<int>(decay.size()),
+        .query = q.data(),
+        .key = k.data(),
+        .value = v.data(),
+        .decay = decay.data(),
+        .beta = beta.data(),
+        .delta = delta.data(),
+        .y = y.data(),
+        .query_stride = key_dim,
+        .key_stride = key_dim,
+        .value_stride = value_dim,
+        .decay_stride = 1,
+        .delta_stride = value_dim,
+        .y_stride = value_dim};
+  }
+  [[nodiscard]] RecordedRows first(int count) const {
+    return {.count = count,
+        .key = k.data(),
+        .delta = delta.data(),
+        .decay = decay.data(),
+        .key_stride = key_dim,
+        .delta_stride = value_dim,
+        .decay_stride = 1};
+  }
+};
+
+TEST_P(GatedDelta, RowsTogetherGiveTheBitsOfRowsOneByOne) {
+  for (const auto& [value_dim, key_dim] : kShapes) {
+    const auto expected = run(value_dim, key_dim, 20);
+    Rows rows(value_dim, key_dim, 0, 20);
+    std::vector<float> state(product(value_dim, key_dim));
+    gated_delta(state.data(), value_dim, key_dim, {}, rows.all(), /*keep=*/true);
+    EXPECT_EQ(bits_of(state), bits_of(expected.state)) << value_dim << " x " << key_dim;
+    EXPECT_EQ(bits_of(rows.y), bits_of(expected.y));
+    EXPECT_EQ(bits_of(rows.delta), bits_of(expected.delta));
+  }
+}
+
+TEST_P(GatedDelta, RowsThatDoNotCountLeaveTheStateAndTheKeptOnesReplayTheirBits) {
+  for (const auto& [value_dim, key_dim] : kShapes) {
+    for (const int kept : {0, 1, 3, 4}) {
+      std::vector<float> state = run(value_dim, key_dim, 10).state;
+      const auto before = bits_of(state);
+      Rows drafted(value_dim, key_dim, 10, 14);
+      gated_delta(state.data(), value_dim, key_dim, {}, drafted.all(), /*keep=*/false);
+      ASSERT_EQ(bits_of(state), before);
+      // The next pass settles what was kept, then walks on without keeping, then settles nothing more.
+      Rows next(value_dim, key_dim, 10 + kept, 12 + kept);
+      gated_delta(state.data(), value_dim, key_dim, drafted.first(kept), next.all(), /*keep=*/false);
+      const auto expected = run(value_dim, key_dim, 12 + kept);
+      ASSERT_EQ(bits_of(state), bits_of(run(value_dim, key_dim, 10 + kept).state)) << value_dim << " x " << key_dim;
+      const std::vector<float> last(expected.y.end() - 2 * value_dim, expected.y.end());
+      ASSERT_EQ(bits_of(next.y), bits_of(last));
+    }
   }
 }
 
@@ -115,6 +187,7 @@ TEST_P(GatedDelta, AdvancingOverRecordedDeltasLeavesTheSameBits) {
 constexpr int kRows = 9, kChannels = 37;
 
 /// Convolves `kRows` rows in chunks that end at `cuts`, sliding the window between them.
+/// Taps [K, C].
 std::vector<float> convolve(int kernel, const std::vector<int>& cuts, std::vector<float>& window) {
   const auto u = random_floats(product(kRows, kChannels), 5);
   const auto taps = random_floats(product(kChannels, kernel), 6);
@@ -124,16 +197,28 @@ std::vector<float> convolve(int kernel, const std::vector<int>& cuts, std::vecto
   for (const int last : cuts) {
     const float* rows = u.data() + first * kChannels;
     for (const auto& [from, to] : {std::pair{0, 16}, {16, 17}, {17, kChannels}}) {
-      causal_conv_silu(
-          window.data(), rows, last - first, kChannels, kernel, taps.data(), y.data() + first * kChannels, from, to);
+      causal_conv_silu(window.data(), rows, last - first, kChannels, kernel, taps.data(),
+          y.data() + first * kChannels + from, kChannels, from, to);
+      slide_window(window.data(), rows, last - first, kChannels, kernel, from, to);
     }
-    slide_window(window.data(), rows, last - first, kChannels, kernel);
     first = last;
   }
   return y;
 }
 
-TEST(CausalConvolution, AnyChunkingGivesTheSameBits) {
+class CausalConvolution : public EveryIsa {};
+FORESAY_EVERY_ISA(CausalConvolution);
+
+TEST_P(CausalConvolution, BitsAreThoseOfTheReference) {
+  for (const int kernel : {1, 2, 4, 5}) {
+    std::vector<float> window, other;
+    const auto expected = on_reference([&] { return convolve(kernel, {2, kRows}, window); });
+    EXPECT_EQ(bits_of(convolve(kernel, {2, kRows}, other)), bits_of(expected)) << kernel;
+    EXPECT_EQ(bits_of(other), bits_of(window));
+  }
+}
+
+TEST_P(CausalConvolution, AnyChunkingGivesTheSameBits) {
   for (const int kernel : {1, 2, 4, 5}) {
     std::vector<float> window, other;
     const auto expected = convolve(kernel, {kRows}, window);
@@ -145,7 +230,7 @@ TEST(CausalConvolution, AnyChunkingGivesTheSameBits) {
   }
 }
 
-TEST(CausalConvolution, TheLastTapMeetsTheCurrentRow) {
+TEST_P(CausalConvolution, TheLastTapMeetsTheCurrentRow) {
   const int kernel = 4;
   std::vector<float> after;
   const auto y = convolve(kernel, {kRows}, after);
@@ -157,7 +242,7 @@ TEST(CausalConvolution, TheLastTapMeetsTheCurrentRow) {
     for (int c = 0; c < kChannels; ++c) {
       double sum = 0;
       for (int j = 0; j < kernel; ++j) {
-        sum += static_cast<double>(taps[static_cast<std::size_t>(c * kernel + j)]) *
+        sum += static_cast<double>(taps[static_cast<std::size_t>(j * kChannels + c)]) *
                all[static_cast<std::size_t>((r + j) * kChannels + c)];
       }
       EXPECT_NEAR(y[static_cast<std::size_t>(r * kChannels + c)], sum / (1 + std::exp(-sum)), 1e-6);  // sums below 4
@@ -168,9 +253,9 @@ TEST(CausalConvolution, TheLastTapMeetsTheCurrentRow) {
 
 TEST(SlideWindow, NoRowsLeaveItAlone) {
   std::vector<float> window = {1, 2, 3, 4, 5, 6};
-  slide_window(window.data(), nullptr, 0, 2, 4);
+  slide_window(window.data(), nullptr, 0, 2, 4, 0, 2);
   EXPECT_EQ(window, (std::vector<float>{1, 2, 3, 4, 5, 6}));
-  slide_window(nullptr, window.data(), 3, 2, 1);  // one tap looks at no past
+  slide_window(nullptr, window.data(), 3, 2, 1, 0, 2);  // one tap looks at no past
 }
 
 }  // namespace

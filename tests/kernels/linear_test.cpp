@@ -14,7 +14,7 @@ FORESAY_EVERY_ISA(Linear);
 
 std::vector<float> run(const std::vector<float>& x, int rows, const WeightView& w, std::vector<int> cuts = {}) {
   std::vector<float> y(static_cast<std::size_t>(rows) * static_cast<std::size_t>(w.out), -7.0f);
-  std::vector<float> scratch(static_cast<std::size_t>(w.in));
+  std::vector<float> scratch(static_cast<std::size_t>(w.in * kLinearTile));
   int first = 0;
   cuts.push_back(w.out);
   for (const int last : cuts) {
@@ -75,7 +75,7 @@ TEST_P(Linear, OutputsDoNotDependOnHowTheyAreSharedOut) {
 
 TEST_P(Linear, OutputsOutsideTheRangeAreLeftAlone) {
   const auto matrix = TestMatrix::random({.type = WeightType::bf16}, kOut, 17, 1);
-  std::vector<float> x(17, 1.0f), y(kOut, -7.0f), scratch(17);
+  std::vector<float> x(17, 1.0f), y(kOut, -7.0f), scratch(17 * kLinearTile);
   linear(x.data(), 1, matrix.view(), y.data(), 2, 4, scratch.data());
   EXPECT_EQ(y[1], -7.0f);
   EXPECT_EQ(y[4], -7.0f);
@@ -94,8 +94,8 @@ TEST_P(Linear, AnyAddressOfTheMatrixGivesTheSameBits) {
   });
 }
 
-// Each product is rounded once and passes through at most ceil(in / 16) additions in its partial sum and 4 between the
-// sums, so |y - exact| <= (in / 16 + 6) * 2^-24 * sum |x w|, to first order. The unpacked weights count as exact: they
+// Each product passes through at most ceil(in / 16) roundings in its partial sum and 4 between the sums, so
+// |y - exact| <= (in / 16 + 6) * 2^-24 * sum |x w|, to first order. The unpacked weights count as exact: they
 // have tests of their own.
 TEST_P(Linear, StaysWithinTheRoundingBoundOfADoubleSum) {
   for_each_matrix(kOut, [](const TestMatrix& matrix) {

@@ -89,8 +89,10 @@ class AttentionLayer : public CacheLayer {
     std::vector<float> all;
     for (int t = 0; t < pages.length(); ++t) {
       for (int h = 0; h < kKvHeads; ++h) {
-        all.insert(all.end(), pages.key(t, h), pages.key(t, h) + kDim);
-        all.insert(all.end(), pages.value(t, h), pages.value(t, h) + kDim);
+        const KvBlock block = pages.block(t, h, 1);  // float32: the lane is made with float activations
+        for (const void* row : {block.keys, block.values}) {
+          all.insert(all.end(), static_cast<const float*>(row), static_cast<const float*>(row) + kDim);
+        }
       }
     }
     return all;

@@ -11,16 +11,29 @@ struct PagedKvCache::Snapshot final : CacheSnapshot {
 
 std::shared_ptr<PagedKvCache::Page> PagedKvCache::new_page() const {
   auto page = std::make_shared<Page>();
-  page->keys.resize(static_cast<std::size_t>(shape_.kv_heads) * kPage * shape_.key_dim);
-  page->values.resize(static_cast<std::size_t>(shape_.kv_heads) * kPage * shape_.value_dim);
+  const std::size_t rows = static_cast<std::size_t>(shape_.kv_heads) * kPage * element();
+  page->keys.resize(rows * static_cast<std::size_t>(shape_.key_dim));
+  page->values.resize(rows * static_cast<std::size_t>(shape_.value_dim));
   return page;
 }
 
-std::pair<float*, float*> PagedKvCache::at(std::vector<std::shared_ptr<Page>>& pages, int position, int head) {
-  Page& page = *pages[static_cast<std::size_t>(position / kPage)];
-  const std::size_t row = static_cast<std::size_t>(head) * kPage + static_cast<std::size_t>(position % kPage);
+std::pair<std::byte*, std::byte*> PagedKvCache::at(int position, int head) const {
+  Page& page = *pages_[static_cast<std::size_t>(position / kPage)];
+  const std::size_t row =
+      (static_cast<std::size_t>(head) * kPage + static_cast<std::size_t>(position % kPage)) * element();
   return {page.keys.data() + row * static_cast<std::size_t>(shape_.key_dim),
       page.values.data() + row * static_cast<std::size_t>(shape_.value_dim)};
+}
+
+void PagedKvCache::write(int position, int head, const float* key, const float* value) {
+  const auto [keys, values] = at(position, head);
+  store_kv(key, shape_.key_dim, type_, keys);
+  store_kv(value, shape_.value_dim, type_, values);
+}
+
+KvBlock PagedKvCache::block(int position, int head, int count) const {
+  const auto [keys, values] = at(position, head);
+  return {keys, values, count};
 }
 
 int PagedKvCache::append(int count, bool provisional) {
@@ -70,7 +83,7 @@ void PagedKvCache::restore(const CacheSnapshot& snapshot) {
 std::size_t PagedKvCache::bytes() const {
   const auto row =
       static_cast<std::size_t>(shape_.kv_heads) * static_cast<std::size_t>(shape_.key_dim + shape_.value_dim);
-  return pages_.size() * kPage * row * sizeof(float);
+  return pages_.size() * kPage * row * element();
 }
 
 }  // namespace foresay

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "kernels/attention.h"
 #include "model/cache/cache.h"
 #include "model/cache/shapes.h"
 
@@ -17,17 +18,18 @@ class PagedKvCache final : public Cache {
   static constexpr int kPage = 64;  ///< positions per page
 
   struct Page {
-    std::vector<float> keys;    ///< [Hkv, kPage, key_dim], after norm and RoPE
-    std::vector<float> values;  ///< [Hkv, kPage, value_dim]
+    std::vector<std::byte> keys;    ///< [Hkv, kPage, key_dim] of type(), after norm and RoPE
+    std::vector<std::byte> values;  ///< [Hkv, kPage, value_dim]
   };
 
-  explicit PagedKvCache(KvShape shape) : shape_(shape) {}
+  explicit PagedKvCache(KvShape shape, KvType type = KvType::f32) : shape_(shape), type_(type) {}
 
-  /// Makes room for `count` rows and returns the position of the first. The caller writes them through key() and
-  /// value().
+  /// Makes room for `count` rows and returns the position of the first. The caller writes them.
   int append(int count, bool provisional);
-  [[nodiscard]] float* key(int position, int head) { return at(pages_, position, head).first; }
-  [[nodiscard]] float* value(int position, int head) { return at(pages_, position, head).second; }
+  void write(int position, int head, const float* key, const float* value);  ///< any thread, a position and head each
+  /// `count` positions of one head within a page, from `position` on.
+  [[nodiscard]] KvBlock block(int position, int head, int count) const;
+  [[nodiscard]] KvType type() const { return type_; }
   [[nodiscard]] const std::vector<std::shared_ptr<Page>>& pages() const { return pages_; }
   [[nodiscard]] const KvShape& shape() const { return shape_; }
 
@@ -43,9 +45,11 @@ class PagedKvCache final : public Cache {
  private:
   struct Snapshot;
   [[nodiscard]] std::shared_ptr<Page> new_page() const;
-  std::pair<float*, float*> at(std::vector<std::shared_ptr<Page>>& pages, int position, int head);
+  [[nodiscard]] std::size_t element() const { return type_ == KvType::f32 ? sizeof(float) : 2; }
+  [[nodiscard]] std::pair<std::byte*, std::byte*> at(int position, int head) const;
 
   KvShape shape_;
+  KvType type_;
   std::vector<std::shared_ptr<Page>> pages_;
   int length_ = 0;
   int appended_ = 0;          ///< rows of the last append

@@ -44,8 +44,10 @@ void RecurrentCache::truncate(int new_length) {
 
 std::shared_ptr<const CacheSnapshot> RecurrentCache::snapshot() {
   begin(0);
-  settle_window();
-  for (int head = 0; head < shape_.value_heads; ++head) settle_state(head);
+  settle_window(0, shape_.conv_channels);
+  for (int head = 0; head < shape_.value_heads; ++head) {
+    gated_delta(state(head), shape_.value_dim, shape_.key_dim, past(head), {}, /*keep=*/true);
+  }
   kept_ = 0;
   auto copy = std::make_shared<Snapshot>();
   copy->window = window_;
@@ -79,18 +81,19 @@ void RecurrentCache::begin(int count) const {
   }
 }
 
-void RecurrentCache::settle_window() {
-  slide_window(window_.data(), tape_.conv.data(), kept_, shape_.conv_channels, shape_.conv_kernel);
+void RecurrentCache::settle_window(int first, int last) {
+  slide_window(window_.data(), tape_.conv.data(), kept_, shape_.conv_channels, shape_.conv_kernel, first, last);
 }
 
-void RecurrentCache::settle_state(int value_head) {
+RecordedRows RecurrentCache::past(int value_head) const {
   const int key_head = value_head / (shape_.value_heads / shape_.key_heads);
-  for (int row = 0; row < kept_; ++row) {
-    gated_delta_advance(state(value_head), shape_.value_dim, shape_.key_dim,
-        tape_.decay[product(row, shape_.value_heads) + static_cast<std::size_t>(value_head)],
-        tape_.delta.data() + product(row, shape_.value_heads, shape_.value_dim) + product(value_head, shape_.value_dim),
-        tape_.key.data() + product(row, shape_.key_heads, shape_.key_dim) + product(key_head, shape_.key_dim));
-  }
+  return {.count = kept_,
+      .key = tape_.key.data() + product(key_head, shape_.key_dim),
+      .delta = tape_.delta.data() + product(value_head, shape_.value_dim),
+      .decay = tape_.decay.data() + value_head,
+      .key_stride = shape_.key_heads * shape_.key_dim,
+      .delta_stride = shape_.value_heads * shape_.value_dim,
+      .decay_stride = shape_.value_heads};
 }
 
 void RecurrentCache::commit(int count) {

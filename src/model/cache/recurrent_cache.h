@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "kernels/gated_delta.h"
 #include "model/cache/cache.h"
 #include "model/cache/shapes.h"
 
@@ -39,10 +40,11 @@ class RecurrentCache final : public Cache {
 
   [[nodiscard]] const RecurrentShape& shape() const { return shape_; }
 
-  // For the operation: begin() -> settle_window(), per head settle_state() -> rows -> commit() or record().
-  void begin(int count) const;        ///< throws while provisional rows wait for keep()
-  void settle_window();               ///< moves the convolution window over the kept tape rows
-  void settle_state(int value_head);  ///< moves one head's state over them; any thread, a head each
+  // For the operation: begin(), then per head (any thread, a head and its channels each) gated_delta over past() and
+  // its rows and slide_window over settled_rows() and its rows, then commit() or record().
+  void begin(int count) const;                              ///< throws while provisional rows wait for keep()
+  [[nodiscard]] RecordedRows past(int value_head) const;    ///< kept tape rows that the state has not seen yet
+  void settle_window(int first, int last);                  ///< moves the window over them, channels [first, last)
   [[nodiscard]] float* window() { return window_.data(); }  ///< [K-1, C] oldest row first
   [[nodiscard]] float* state(int value_head);               ///< [Dv, Dk]
   void commit(int count);                                   ///< rows advanced window and state themselves

@@ -139,9 +139,7 @@ void Qwen35::require_head() const {
 Tensor Qwen35::mlp_part(const Layer& layer, const Tensor& x) const {
   const Tensor n = ops_.rms_norm(x, layer.post_norm, config_.norm_eps);
   ops_.observe("post_norm", n);
-  Tensor y = ops_.add(x, layer.mlp.forward(ops_, n));
-  ops_.observe("out", y);
-  return y;
+  return layer.mlp.forward(ops_, n, x);
 }
 
 Forward Qwen35::forward(const Pass& pass) const {
@@ -154,8 +152,8 @@ Forward Qwen35::forward(const Pass& pass) const {
     const std::vector<CacheSlice> slices = layer_slices(pass.slices, i);
     const Tensor n = ops_.rms_norm(x, layer.input_norm, config_.norm_eps);
     ops_.observe("input_norm", n);
-    x = ops_.add(x,
-        layer.attention ? layer.attention->forward(ops_, n, rows, slices) : layer.recurrent->forward(ops_, n, slices));
+    x = layer.attention ? layer.attention->forward(ops_, n, x, rows, slices)
+                        : layer.recurrent->forward(ops_, n, x, slices);
     x = mlp_part(layer, x);
   }
   Forward result;
@@ -180,11 +178,11 @@ HeadForward Qwen35::draft(const HeadPass& pass) const {
   ops_.observe("fused", x);
   const Tensor n = ops_.rms_norm(x, head.layer.input_norm, config_.norm_eps);
   ops_.observe("input_norm", n);
-  const Tensor mixed =
-      head.layer.attention->forward(ops_, n, pass.output_rows, layer_slices(pass.slices, 0));  // [n, D]
+  x = head.layer.attention->forward(
+      ops_, n, ops_.select(x, pass.output_rows), pass.output_rows, layer_slices(pass.slices, 0));  // [n, D]
   if (pass.output_rows.empty()) return {};
 
-  x = mlp_part(head.layer, ops_.add(ops_.select(x, pass.output_rows), mixed));
+  x = mlp_part(head.layer, x);
   const Tensor m = ops_.rms_norm(x, head.final_norm, config_.norm_eps);
   ops_.observe("final_norm", m);
   return {contract_.recycled_hidden.value == HiddenState::post_norm ? m : x, ops_.linear(m, output_)};

@@ -9,13 +9,12 @@ GatedMlp GatedMlp::load(WeightSource& source, const std::string& prefix, int hid
       source.matrix(prefix + "down_proj", hidden, width)};
 }
 
-Tensor GatedMlp::forward(Ops& ops, const Tensor& x) const {
+Tensor GatedMlp::forward(Ops& ops, const Tensor& x, const Tensor& residual) const {
   const TapScope scope(ops.tap(), "mlp.");
-  const Tensor g = ops.linear(x, gate), u = ops.linear(x, up);  // [R, width]
-  ops.observe("gate", g);
-  ops.observe("up", u);
-  Tensor y = ops.linear(ops.swiglu(g, u), down);
-  ops.observe("out", y);
+  const Tensor inner = ops.gated_linear(x, gate, up);  // [R, width]
+  ops.observe("inner", inner);
+  Tensor y = ops.linear_add(inner, down, residual);
+  ops.observe("sum", y);
   return y;
 }
 
@@ -33,21 +32,31 @@ Attention Attention::load(
   return attention;
 }
 
-Tensor Attention::forward(
-    Ops& ops, const Tensor& x, std::span<const int> query_rows, std::span<const CacheSlice> slices) const {
+Tensor Attention::forward(Ops& ops, const Tensor& x, const Tensor& residual, std::span<const int> query_rows,
+    std::span<const CacheSlice> slices) const {
   const TapScope scope(ops.tap(), "attention.");
-  const bool every_row = static_cast<int>(query_rows.size()) == x.rows;
-  const Tensor queries = query_rows.empty()
-                             ? Tensor{}                                                   // history only
-                             : ops.linear(every_row ? x : ops.select(x, query_rows), q);  // [n, H * Dh (* 2)]
-  const Tensor keys = ops.linear(x, k), values = ops.linear(x, v);                        // [R, Hkv * Dh]
+  Tensor queries, keys, values;  // [n, H * Dh (* 2)], [R, Hkv * Dh]
+  if (static_cast<int>(query_rows.size()) == x.rows) {
+    const Matrix* all[] = {&q, &k, &v};
+    auto products = ops.linears(x, all);
+    queries = std::move(products[0]);
+    keys = std::move(products[1]);
+    values = std::move(products[2]);
+  } else {
+    const Matrix* both[] = {&k, &v};
+    auto products = ops.linears(x, both);
+    keys = std::move(products[0]);
+    values = std::move(products[1]);
+    if (!query_rows.empty()) queries = ops.linear(ops.select(x, query_rows), q);
+  }
   ops.observe("q", queries);
   ops.observe("k", keys);
   ops.observe("v", values);
   const Tensor mixed = ops.attention(spec, queries, query_rows, keys, values, slices);  // [n, H * Dh]
+  if (query_rows.empty()) return {};                                                    // history only
   ops.observe("mixed", mixed);
-  Tensor y = ops.linear(mixed, o);
-  ops.observe("out", y);
+  Tensor y = ops.linear_add(mixed, o, residual);
+  ops.observe("sum", y);
   return y;
 }
 
@@ -71,7 +80,14 @@ GatedDeltaNet GatedDeltaNet::load(WeightSource& source, const std::string& prefi
           describe_shape(hf), describe_shape(mlx), describe_shape(conv->shape));
     }
   }
-  net.spec.conv = ops.vector(source.values(prefix + "conv1d.weight", shape.conv_channels * shape.conv_kernel));
+  const std::vector<float> taps = source.values(prefix + "conv1d.weight", shape.conv_channels * shape.conv_kernel);
+  std::vector<float> by_tap;  // [C, K] -> [K, C]: channels lie side by side
+  for (int k = 0; k < shape.conv_kernel; ++k) {
+    for (int c = 0; c < shape.conv_channels; ++c) {
+      by_tap.push_back(taps[static_cast<std::size_t>(c * shape.conv_kernel + k)]);
+    }
+  }
+  net.spec.conv = ops.vector(std::move(by_tap));
   net.spec.a_log = ops.vector(source.values(prefix + "A_log", shape.value_heads));
   net.spec.dt_bias = ops.vector(source.values(prefix + "dt_bias", shape.value_heads));
   net.spec.norm =
@@ -79,17 +95,20 @@ GatedDeltaNet GatedDeltaNet::load(WeightSource& source, const std::string& prefi
   return net;
 }
 
-Tensor GatedDeltaNet::forward(Ops& ops, const Tensor& x, std::span<const CacheSlice> slices) const {
+Tensor GatedDeltaNet::forward(
+    Ops& ops, const Tensor& x, const Tensor& residual, std::span<const CacheSlice> slices) const {
   const TapScope scope(ops.tap(), "recurrent.");
-  const Tensor u = ops.linear(x, qkv), gate = ops.linear(x, z), beta = ops.linear(x, b), decay = ops.linear(x, a);
+  const Matrix* all[] = {&qkv, &z, &b, &a};
+  const std::vector<Tensor> products = ops.linears(x, all);
+  const Tensor &u = products[0], &gate = products[1], &beta = products[2], &decay = products[3];
   ops.observe("qkv", u);
   ops.observe("z", gate);
   ops.observe("b", beta);
   ops.observe("a", decay);
   const Tensor mixed = ops.gated_delta(spec, u, gate, beta, decay, slices);  // [R, nv * Dv]
   ops.observe("mixed", mixed);
-  Tensor y = ops.linear(mixed, out);
-  ops.observe("out", y);
+  Tensor y = ops.linear_add(mixed, out, residual);
+  ops.observe("sum", y);
   return y;
 }
 

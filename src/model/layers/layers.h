@@ -9,13 +9,15 @@
 
 namespace foresay {
 
-/// down(silu(gate(x)) * up(x)).
+// Each adds what it makes to the residual stream: `residual` [n, D] -> [n, D].
+
+/// residual + down(silu(gate(x)) * up(x)).
 struct GatedMlp {
   Matrix gate, up, down;
 
   /// Takes gate_proj, up_proj, down_proj under `prefix` ("layers.0.mlp.").
   static GatedMlp load(WeightSource& source, const std::string& prefix, int hidden, int width);
-  [[nodiscard]] Tensor forward(Ops& ops, const Tensor& x) const;  // [R, D] -> [R, D]
+  [[nodiscard]] Tensor forward(Ops& ops, const Tensor& x, const Tensor& residual) const;  // x [R, D]
 };
 
 /// Softmax attention: q, k, v projections, the operation of AttentionSpec, output projection.
@@ -26,9 +28,9 @@ struct Attention {
   /// Takes q_proj, k_proj, v_proj, o_proj, q_norm, k_norm under `prefix`. `spec` holds everything but the norms.
   static Attention load(
       WeightSource& source, const std::string& prefix, int hidden, AttentionSpec spec, bool zero_centred_norms);
-  /// x [R, D] -> [n, D] for the n query rows; the other rows only fill the cache.
-  [[nodiscard]] Tensor forward(
-      Ops& ops, const Tensor& x, std::span<const int> query_rows, std::span<const CacheSlice> slices) const;
+  /// x [R, D]; `residual` has the n query rows, the other rows only fill the cache. Nothing without query rows.
+  [[nodiscard]] Tensor forward(Ops& ops, const Tensor& x, const Tensor& residual, std::span<const int> query_rows,
+      std::span<const CacheSlice> slices) const;
 };
 
 /// GatedDeltaNet in the split layout: in_proj_qkv, in_proj_z, in_proj_b, in_proj_a, conv1d, A_log, dt_bias, norm,
@@ -40,7 +42,7 @@ struct GatedDeltaNet {
   static GatedDeltaNet load(WeightSource& source, const std::string& prefix, int hidden, const RecurrentShape& shape,
       float norm_eps, Ops& ops);
   [[nodiscard]] Tensor forward(
-      Ops& ops, const Tensor& x, std::span<const CacheSlice> slices) const;  // [R, D] -> [R, D]
+      Ops& ops, const Tensor& x, const Tensor& residual, std::span<const CacheSlice> slices) const;  // x [R, D]
 };
 
 }  // namespace foresay

@@ -9,79 +9,153 @@
 namespace foresay {
 namespace {
 
-/// Cosines and sines of one position. Angles are formed in double: at position 2^18 a float32 product is off by 0.01
-/// rad.
-void rope_angles(const Rope& rope, int position, float* cosines, float* sines) {
-  for (std::size_t j = 0; j < rope.inv_freq.size(); ++j) {
-    const double angle = position * rope.inv_freq[j];
-    cosines[j] = static_cast<float>(std::cos(angle)) * rope.amplitude;
-    sines[j] = static_cast<float>(std::sin(angle)) * rope.amplitude;
-  }
-}
+/// Positions are cut into ranges of so many pages, wherever a query stands; each range is a task of its own, and a
+/// query's ranges are joined in order. So one long sequence keeps every thread busy.
+constexpr int kPagesPerRange = 16;
+constexpr int kRowsPerTask = 16;  // rows that read a range together
 
 struct RowPlace {
   PagedKvCache* cache = nullptr;
   int position = 0;
 };
 
+/// Rows [first, last) of the queries, one KV head, one range of pages.
+struct Task {
+  int first = 0, last = 0, kv_head = 0, range = 0;
+};
+
+int ranges_of(int position) {
+  return position / (PagedKvCache::kPage * kPagesPerRange) + 1;
+}
+
+/// The pages of a range that a query at `position` sees.
+void blocks_of(const PagedKvCache& cache, int kv_head, int range, int position, std::vector<KvBlock>& blocks) {
+  blocks.clear();
+  const int first = range * kPagesPerRange * PagedKvCache::kPage;
+  const int last = std::min(position + 1, first + kPagesPerRange * PagedKvCache::kPage);
+  for (int from = first; from < last; from += PagedKvCache::kPage) {
+    blocks.push_back(cache.block(from, kv_head, std::min(PagedKvCache::kPage, last - from)));
+  }
+}
+
 }  // namespace
+
+/// Cosines and sines per position. Angles are formed in double: at position 2^18 a float32 product is off by 0.01 rad.
+const float* CpuOps::angles(const Rope& rope, std::span<const int> positions) {
+  Angles& a = angles_;
+  if (a.inv_freq == rope.inv_freq && a.amplitude == rope.amplitude && std::ranges::equal(a.positions, positions)) {
+    return a.values.data();
+  }
+  a.inv_freq = rope.inv_freq;
+  a.amplitude = rope.amplitude;
+  a.positions.assign(positions.begin(), positions.end());
+  const std::size_t pairs = rope.inv_freq.size();
+  a.values.resize(positions.size() * 2 * pairs);
+  for_rows(static_cast<int>(positions.size()), [&](int r) {
+    float* cosines = a.values.data() + static_cast<std::size_t>(r) * 2 * pairs;
+    for (std::size_t j = 0; j < pairs; ++j) {
+      const double angle = a.positions[static_cast<std::size_t>(r)] * rope.inv_freq[j];
+      cosines[j] = static_cast<float>(std::cos(angle)) * rope.amplitude;
+      cosines[pairs + j] = static_cast<float>(std::sin(angle)) * rope.amplitude;
+    }
+  });
+  return a.values.data();
+}
 
 Tensor CpuOps::attention(const AttentionSpec& spec, const Tensor& q, std::span<const int> query_rows, const Tensor& k,
     const Tensor& v, std::span<const CacheSlice> slices) {
   const int dim = spec.head_dim, pairs = static_cast<int>(spec.rope.inv_freq.size());
-  const int q_stride = spec.output_gate ? 2 * dim : dim;
+  const int q_stride = spec.output_gate ? 2 * dim : dim, group = spec.heads / spec.kv_heads;
   cpu::check(k.width == spec.kv_heads * dim && v.width == k.width, "attention", "k or v has the wrong width");
   cpu::check(query_rows.empty() || (q.width == spec.heads * q_stride && q.rows == static_cast<int>(query_rows.size())),
       "attention", "q has the wrong shape");
 
   // Where each row goes, and its rotation.
   std::vector<RowPlace> places(static_cast<std::size_t>(k.rows));
+  std::vector<int> positions(places.size());
   for (const CacheSlice& slice : slices) {
     auto& cache = static_cast<PagedKvCache&>(*slice.cache);
     const int first = cache.append(slice.count, slice.provisional);
-    for (int i = 0; i < slice.count; ++i) places[static_cast<std::size_t>(slice.first + i)] = {&cache, first + i};
+    for (int i = 0; i < slice.count; ++i) {
+      const auto row = static_cast<std::size_t>(slice.first + i);
+      places[row] = {&cache, first + i};
+      positions[row] = first + i;
+    }
   }
-  std::vector<float> angles(static_cast<std::size_t>(k.rows) * 2 * static_cast<std::size_t>(pairs));
-  const auto cosines = [&](int row) {
-    return angles.data() + static_cast<std::size_t>(row) * 2 * static_cast<std::size_t>(pairs);
-  };
+  const float* const turns = angles(spec.rope, positions);
+  const auto cosines = [&](int row) { return turns + static_cast<std::ptrdiff_t>(row) * 2 * pairs; };
 
-  pool_.parallel_for(k.rows, 1, [&](int begin, int end) {
-    for (int r = begin; r < end; ++r) {
-      const RowPlace& place = places[static_cast<std::size_t>(r)];
-      rope_angles(spec.rope, place.position, cosines(r), cosines(r) + pairs);
-      for (int h = 0; h < spec.kv_heads; ++h) {
-        float* key = place.cache->key(place.position, h);
-        rms_norm_row(cpu::row(k, r) + h * dim, cpu::data(spec.k_norm), spec.norm_eps, dim, key);
-        rope_row(key, cosines(r), cosines(r) + pairs, pairs);
-        std::copy_n(cpu::row(v, r) + h * dim, dim, place.cache->value(place.position, h));
-      }
+  for_rows(k.rows, [&](int r) {
+    thread_local std::vector<float> key;
+    key.resize(static_cast<std::size_t>(dim));
+    const RowPlace& place = places[static_cast<std::size_t>(r)];
+    for (int h = 0; h < spec.kv_heads; ++h) {
+      rms_norm_row(cpu::row(k, r) + h * dim, cpu::data(spec.k_norm), spec.norm_eps, dim, key.data());
+      rope_row(key.data(), cosines(r), cosines(r) + pairs, pairs);
+      place.cache->write(place.position, h, key.data(), cpu::row(v, r) + h * dim);
     }
   });
 
-  cpu::Builder out(static_cast<int>(query_rows.size()), spec.heads * dim);
-  const int group = spec.heads / spec.kv_heads;
-  pool_.parallel_for(static_cast<int>(query_rows.size()) * spec.heads, 1, [&](int begin, int end) {
-    thread_local std::vector<float> query;
+  const int count = static_cast<int>(query_rows.size());
+  cpu::Builder out = make(count, spec.heads * dim), queries = make(count, spec.heads * dim);
+  for_rows(count, [&](int n) {
+    const int r = query_rows[static_cast<std::size_t>(n)];
+    for (int h = 0; h < spec.heads; ++h) {
+      float* query = queries.row(n) + h * dim;
+      rms_norm_row(cpu::row(q, n) + h * q_stride, cpu::data(spec.q_norm), spec.norm_eps, dim, query);
+      rope_row(query, cosines(r), cosines(r) + pairs, pairs);
+    }
+  });
+
+  // States of all queries: [row, head, range], `most` ranges apart.
+  const auto place_of = [&](int n) -> const RowPlace& {
+    return places[static_cast<std::size_t>(query_rows[static_cast<std::size_t>(n)])];
+  };
+  int most = 0;
+  for (int n = 0; n < count; ++n) most = std::max(most, ranges_of(place_of(n).position));
+  std::vector<Task> tasks;
+  for (int first = 0; first < count;) {
+    int last = first + 1;  // rows of one sequence
+    while (last < count && last - first < kRowsPerTask && place_of(last).cache == place_of(first).cache) ++last;
+    for (int range = 0; range < ranges_of(place_of(last - 1).position); ++range) {
+      for (int head = 0; head < spec.kv_heads; ++head) tasks.push_back({first, last, head, range});
+    }
+    first = last;
+  }
+  std::vector<SoftmaxState> states(static_cast<std::size_t>(count * spec.heads) * static_cast<std::size_t>(most));
+  const auto state_at = [&](int n, int head, int range) -> SoftmaxState& {
+    return states[static_cast<std::size_t>(n * spec.heads + head) * static_cast<std::size_t>(most) +
+                  static_cast<std::size_t>(range)];
+  };
+  cpu::Builder partial = make(count * spec.heads, most * dim);
+
+  pool_.parallel_for(static_cast<int>(tasks.size()), 1, [&](int begin, int end) {
     thread_local std::vector<KvBlock> blocks;
-    float scores[PagedKvCache::kPage];
-    query.resize(static_cast<std::size_t>(dim));
-    for (int item = begin; item < end; ++item) {
-      const int n = item / spec.heads, h = item % spec.heads, r = query_rows[static_cast<std::size_t>(n)];
-      const RowPlace& place = places[static_cast<std::size_t>(r)];
-      const float* source = cpu::row(q, n) + h * q_stride;
-      rms_norm_row(source, cpu::data(spec.q_norm), spec.norm_eps, dim, query.data());
-      rope_row(query.data(), cosines(r), cosines(r) + pairs, pairs);
-      blocks.clear();
-      for (int from = 0; from <= place.position; from += PagedKvCache::kPage) {
-        blocks.push_back({place.cache->key(from, h / group), place.cache->value(from, h / group),
-            std::min(PagedKvCache::kPage, place.position + 1 - from)});
+    for (int i = begin; i < end; ++i) {
+      const Task& task = tasks[static_cast<std::size_t>(i)];
+      for (int n = task.first; n < task.last; ++n) {
+        const RowPlace& place = place_of(n);
+        if (task.range >= ranges_of(place.position)) continue;
+        blocks_of(*place.cache, task.kv_head, task.range, place.position, blocks);
+        for (int h = task.kv_head * group; h < (task.kv_head + 1) * group; h += kMostQueries) {
+          const int together = std::min(kMostQueries, (task.kv_head + 1) * group - h);
+          const float* pointers[kMostQueries];
+          SoftmaxState some[kMostQueries];
+          for (int j = 0; j < together; ++j) {
+            pointers[j] = queries.row(n) + (h + j) * dim;
+            some[j].out = partial.row(n * spec.heads + h + j) + task.range * dim;
+          }
+          attend(pointers, together, blocks, place.cache->type(), dim, dim, spec.scale, some);
+          for (int j = 0; j < together; ++j) state_at(n, h + j, task.range) = some[j];
+        }
       }
+    }
+  });
+  for_rows(count, [&](int n) {
+    for (int h = 0; h < spec.heads; ++h) {
       float* y = out.row(n) + h * dim;
-      attend(query.data(), blocks, dim, dim, spec.scale, scores, y);
-      if (spec.output_gate) {
-        for (int d = 0; d < dim; ++d) y[d] *= sigmoid(source[dim + d]);
-      }
+      join_softmax({&state_at(n, h, 0), static_cast<std::size_t>(ranges_of(place_of(n).position))}, dim, y);
+      if (spec.output_gate) sigmoid_gate_row(cpu::row(q, n) + h * q_stride + dim, dim, y);
     }
   });
   return std::move(out).done();

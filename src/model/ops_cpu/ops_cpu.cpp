@@ -8,32 +8,16 @@
 #include "kernels/row_ops.h"
 
 namespace foresay {
-namespace cpu {
-
-Builder::Builder(int rows, int width)
-    : rows_(rows), width_(static_cast<std::size_t>(width)), floats_(std::make_shared<Floats>()) {
-  floats_->values.resize(static_cast<std::size_t>(rows) * width_);
-}
-
-const float* data(const Tensor& x) {
-  return static_cast<const Floats&>(*x.storage).values.data();
-}
-const float* data(const Vector& v) {
-  return static_cast<const Floats&>(*v.storage).values.data();
-}
-
-void check(bool ok, const char* operation, const char* what) {
+void cpu::check(bool ok, const char* operation, const char* what) {
   if (!ok) fail(ErrorCode::internal, "[{}] {}", operation, what);
 }
-
-}  // namespace cpu
 
 namespace {
 
 using cpu::Builder;
 using cpu::check;
 
-constexpr int kLinearGrain = 16;  // weight rows per part
+constexpr int kRowsAtOnce = 8;  // fewer rows than this are not worth waking anybody
 
 WeightType weight_type(DType type, const std::string& module) {
   switch (type) {
@@ -50,14 +34,25 @@ WeightType weight_type(DType type, const std::string& module) {
 
 }  // namespace
 
-std::unique_ptr<Ops> make_cpu_ops(int threads) {
-  return std::make_unique<CpuOps>(threads > 0 ? threads : available_cores());
+std::unique_ptr<Ops> make_cpu_ops(int threads, CpuActivations activations) {
+  return std::make_unique<CpuOps>(threads > 0 ? threads : available_cores(), activations);
 }
 
-CpuOps::CpuOps(int threads) : pool_(threads) {}
+CpuOps::CpuOps(int threads, CpuActivations activations) : activations_(activations), pool_(threads) {}
+
+void CpuOps::for_rows(int rows, const std::function<void(int)>& body) {
+  if (rows < kRowsAtOnce) {
+    for (int r = 0; r < rows; ++r) body(r);
+    return;
+  }
+  pool_.parallel_for(rows, 1 + rows / (8 * pool_.threads()), [&](int first, int last) {
+    for (int r = first; r < last; ++r) body(r);
+  });
+}
 
 std::string CpuOps::describe() const {
-  return fmt::format("cpu, {} thread{}, {}", pool_.threads(), pool_.threads() == 1 ? "" : "s", name_of(current_isa()));
+  return fmt::format("cpu, {} thread{}, {}, {} activations", pool_.threads(), pool_.threads() == 1 ? "" : "s",
+      name_of(current_isa()), activations_ == CpuActivations::int8 ? "int8" : "float");
 }
 
 Matrix CpuOps::matrix(const StoredMatrix& stored) {
@@ -86,22 +81,22 @@ Matrix CpuOps::matrix(const StoredMatrix& stored) {
 }
 
 Vector CpuOps::vector(std::vector<float> values) {
-  auto floats = std::make_shared<cpu::Floats>();
+  auto floats = std::make_shared<cpu::Parameters>();
   floats->values = std::move(values);
   const int size = static_cast<int>(floats->values.size());
   return {size, std::move(floats)};
 }
 
 std::unique_ptr<Cache> CpuOps::make_kv_cache(const KvShape& shape) {
-  return std::make_unique<PagedKvCache>(shape);
+  return std::make_unique<PagedKvCache>(shape, activations_ == CpuActivations::int8 ? KvType::bf16 : KvType::f32);
 }
 std::unique_ptr<Cache> CpuOps::make_recurrent_cache(const RecurrentShape& shape) {
   return std::make_unique<RecurrentCache>(shape);
 }
 
 Tensor CpuOps::embed(const Matrix& table, std::span<const TokenId> ids) {
-  const auto& view = static_cast<const cpu::Weights&>(*table.storage).view;
-  Builder out(static_cast<int>(ids.size()), table.in);
+  const WeightView& view = cpu::view(table);
+  Builder out = make(static_cast<int>(ids.size()), table.in);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     check(ids[i] >= 0 && ids[i] < table.out, "embed", "token id outside the vocabulary");
     unpack_row(view, ids[i], out.row(static_cast<int>(i)));
@@ -110,7 +105,7 @@ Tensor CpuOps::embed(const Matrix& table, std::span<const TokenId> ids) {
 }
 
 Tensor CpuOps::select(const Tensor& x, std::span<const int> rows) {
-  Builder out(static_cast<int>(rows.size()), x.width);
+  Builder out = make(static_cast<int>(rows.size()), x.width);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     check(rows[i] >= 0 && rows[i] < x.rows, "select", "row outside the tensor");
     std::memcpy(out.row(static_cast<int>(i)), cpu::row(x, rows[i]), sizeof(float) * static_cast<std::size_t>(x.width));
@@ -121,7 +116,7 @@ Tensor CpuOps::select(const Tensor& x, std::span<const int> rows) {
 Tensor CpuOps::stack(std::span<const Tensor> parts) {
   int rows = 0;
   for (const Tensor& part : parts) rows += part.rows;
-  Builder out(rows, parts.empty() ? 0 : parts.front().width);
+  Builder out = make(rows, parts.empty() ? 0 : parts.front().width);
   int at = 0;
   for (const Tensor& part : parts) {
     check(part.width == parts.front().width, "stack", "widths differ");
@@ -136,7 +131,7 @@ Tensor CpuOps::stack(std::span<const Tensor> parts) {
 
 Tensor CpuOps::concat(const Tensor& left, const Tensor& right) {
   check(left.rows == right.rows, "concat", "row counts differ");
-  Builder out(left.rows, left.width + right.width);
+  Builder out = make(left.rows, left.width + right.width);
   for (int r = 0; r < left.rows; ++r) {
     std::copy_n(cpu::row(left, r), left.width, out.row(r));
     std::copy_n(cpu::row(right, r), right.width, out.row(r) + left.width);
@@ -146,52 +141,29 @@ Tensor CpuOps::concat(const Tensor& left, const Tensor& right) {
 
 Tensor CpuOps::add(const Tensor& a, const Tensor& b) {
   check(a.rows == b.rows && a.width == b.width, "add", "shapes differ");
-  Builder out(a.rows, a.width);
-  for (int r = 0; r < a.rows; ++r) {
-    const float *x = cpu::row(a, r), *y = cpu::row(b, r);
-    float* sum = out.row(r);
-    for (int i = 0; i < a.width; ++i) sum[i] = x[i] + y[i];
-  }
+  Builder out = make(a.rows, a.width);
+  for_rows(a.rows, [&](int r) { add_row(cpu::row(a, r), cpu::row(b, r), a.width, out.row(r)); });
   return std::move(out).done();
 }
 
 Tensor CpuOps::rms_norm(const Tensor& x, const Vector& gain, float eps) {
   check(gain.size == x.width, "rms_norm", "gain and row differ in width");
-  Builder out(x.rows, x.width);
-  for (int r = 0; r < x.rows; ++r) rms_norm_row(cpu::row(x, r), cpu::data(gain), eps, x.width, out.row(r));
-  return std::move(out).done();
-}
-
-Tensor CpuOps::linear(const Tensor& x, const Matrix& w) {
-  check(w.in == x.width, "linear", "matrix and row differ in width");
-  const auto& view = static_cast<const cpu::Weights&>(*w.storage).view;
-  Builder out(x.rows, w.out);
-  if (x.rows == 0) return std::move(out).done();
-  pool_.parallel_for(w.out, kLinearGrain, [&](int first, int last) {
-    thread_local std::vector<float> scratch;
-    scratch.resize(static_cast<std::size_t>(w.in));
-    foresay::linear(cpu::data(x), x.rows, view, out.row(0), first, last, scratch.data());
-  });
+  Builder out = make(x.rows, x.width);
+  for_rows(x.rows, [&](int r) { rms_norm_row(cpu::row(x, r), cpu::data(gain), eps, x.width, out.row(r)); });
   return std::move(out).done();
 }
 
 Tensor CpuOps::swiglu(const Tensor& gate, const Tensor& up) {
   check(gate.rows == up.rows && gate.width == up.width, "swiglu", "shapes differ");
-  Builder out(gate.rows, gate.width);
-  pool_.parallel_for(gate.rows, 1, [&](int first, int last) {
-    for (int r = first; r < last; ++r) {
-      const float *g = cpu::row(gate, r), *u = cpu::row(up, r);
-      float* y = out.row(r);
-      for (int i = 0; i < gate.width; ++i) y[i] = silu(g[i]) * u[i];
-    }
-  });
+  Builder out = make(gate.rows, gate.width);
+  for_rows(gate.rows, [&](int r) { swiglu_row(cpu::row(gate, r), cpu::row(up, r), gate.width, out.row(r)); });
   return std::move(out).done();
 }
 
 Tensor CpuOps::from_host(int rows, int width, std::span<const float> values) {
   check(values.size() == static_cast<std::size_t>(rows) * static_cast<std::size_t>(width), "from_host",
       "size and shape differ");
-  Builder out(rows, width);
+  Builder out = make(rows, width);
   std::copy(values.begin(), values.end(), out.row(0));
   return std::move(out).done();
 }

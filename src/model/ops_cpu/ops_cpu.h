@@ -4,17 +4,17 @@
 #include <functional>
 
 #include "base/thread_pool.h"
-#include "kernels/linear.h"
 #include "model/cache/paged_kv_cache.h"
 #include "model/cache/recurrent_cache.h"
 #include "model/ops.h"
+#include "model/ops_cpu/storage.h"
 
 namespace foresay {
 
 /// Work is cut over outputs, never over a sum, so the number of threads cannot change a bit.
 class CpuOps final : public Ops {
  public:
-  explicit CpuOps(int threads);
+  CpuOps(int threads, CpuActivations activations);
 
   [[nodiscard]] std::string describe() const override;
   [[nodiscard]] double tie_tolerance() const override { return 0; }
@@ -31,6 +31,9 @@ class CpuOps final : public Ops {
   [[nodiscard]] Tensor rms_norm(const Tensor& x, const Vector& gain, float eps) override;
   [[nodiscard]] Tensor linear(const Tensor& x, const Matrix& w) override;
   [[nodiscard]] Tensor swiglu(const Tensor& gate, const Tensor& up) override;
+  [[nodiscard]] std::vector<Tensor> linears(const Tensor& x, std::span<const Matrix* const> ws) override;
+  [[nodiscard]] Tensor linear_add(const Tensor& x, const Matrix& w, const Tensor& residual) override;
+  [[nodiscard]] Tensor gated_linear(const Tensor& x, const Matrix& gate, const Matrix& up) override;
   Tensor attention(const AttentionSpec& spec, const Tensor& q, std::span<const int> query_rows, const Tensor& k,
       const Tensor& v, std::span<const CacheSlice> slices) override;
   [[nodiscard]] Tensor gated_delta(const GatedDeltaSpec& spec, const Tensor& qkv, const Tensor& z, const Tensor& b,
@@ -40,46 +43,37 @@ class CpuOps final : public Ops {
   [[nodiscard]] std::span<const float> read(const Tensor& x) override;
 
  private:
-  void gated_delta_slice(const GatedDeltaSpec& spec, const float* qkv, const float* z, const float* b, const float* a,
-      const CacheSlice& slice, float* out);
+  /// One matrix of a product, where it goes, and what is done to outputs [first, last) of every row once they are
+  /// there.
+  struct Product {
+    const WeightView* w = nullptr;
+    cpu::Builder* out = nullptr;
+  };
+  using Finish = std::function<void(int first, int last)>;
 
+  [[nodiscard]] cpu::Builder make(int rows, int width) const { return {buffers_, rows, width}; }
+  void for_rows(int rows, const std::function<void(int row)>& body);
+  [[nodiscard]] const Int8Rows& quantised(const Tensor& x, Int8Order order);
+  void multiply(const Tensor& x, std::span<const Product> products);
+  void multiply_together(const Tensor& x, std::span<const Product> products, const Finish& finish);
+  void multiply_range(const Tensor& x, const Product& product, int first, int last) const;
+  void prepare(const Tensor& x, const WeightView& w);
+  [[nodiscard]] const float* angles(const Rope& rope, std::span<const int> positions);
+  void gated_delta_slice(const GatedDeltaSpec& spec, const Tensor& qkv, const Tensor& z, const Tensor& b,
+      const Tensor& a, const CacheSlice& slice, cpu::Builder& out);
+
+  CpuActivations activations_;
   ThreadPool pool_;
+  std::shared_ptr<cpu::BufferPool> buffers_ = std::make_shared<cpu::BufferPool>();
+
+  /// Rotations of the last pass: all layers of a model turn alike.
+  struct Angles {
+    std::vector<double> inv_freq;
+    float amplitude = 0;
+    std::vector<int> positions;
+    std::vector<float> values;  ///< [positions, 2 * pairs] cosines, then sines
+  };
+  Angles angles_;
 };
 
-namespace cpu {
-
-/// What a CPU tensor or vector holds.
-struct Floats final : Storage {
-  std::vector<float> values;
-};
-
-/// What a CPU matrix holds: a view of the mapped file and what keeps it mapped.
-struct Weights final : Storage {
-  WeightView view;
-  StoredMatrix stored;
-};
-
-/// A tensor under construction: the handle is made once the rows are written.
-class Builder {
- public:
-  Builder(int rows, int width);
-  [[nodiscard]] float* row(int index) { return floats_->values.data() + static_cast<std::size_t>(index) * width_; }
-  [[nodiscard]] Tensor done() && { return {rows_, static_cast<int>(width_), std::move(floats_)}; }
-
- private:
-  int rows_;
-  std::size_t width_;
-  std::shared_ptr<Floats> floats_;
-};
-
-[[nodiscard]] const float* data(const Tensor& x);
-[[nodiscard]] const float* data(const Vector& v);
-[[nodiscard]] inline const float* row(const Tensor& x, int index) {
-  return data(x) + static_cast<std::size_t>(index) * static_cast<std::size_t>(x.width);
-}
-
-/// Bugs, not user errors: throws ErrorCode::internal naming the operation.
-void check(bool ok, const char* operation, const char* what);
-
-}  // namespace cpu
 }  // namespace foresay

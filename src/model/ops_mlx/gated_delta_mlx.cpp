@@ -14,13 +14,10 @@ mx::array silu(const mx::array& x) {
   return mx::multiply(x, mx::sigmoid(x));
 }
 
-/// Causal depthwise convolution and SiLU: all [K-1 + rows, C], taps [C, K] -> [rows, C].
+/// Causal depthwise convolution and SiLU: all [K-1 + rows, C], taps [K, C] -> [rows, C].
 mx::array convolve(const mx::array& all, const mx::array& taps, int rows) {
-  const int kernel = taps.shape(1), channels = taps.shape(0);
-  const auto tap = [&](int j) {
-    return mx::multiply(
-        on_mlx::rows(all, j, rows), mx::reshape(mx::slice(taps, {0, j}, {channels, j + 1}), {1, channels}));
-  };
+  const int kernel = taps.shape(0);
+  const auto tap = [&](int j) { return mx::multiply(on_mlx::rows(all, j, rows), on_mlx::rows(taps, j, 1)); };
   mx::array sum = tap(0);
   for (int j = 1; j < kernel; ++j) sum = mx::add(sum, tap(j));
   return silu(sum);
@@ -63,7 +60,7 @@ mx::array MlxOps::recurrence(
   cache.begin(rows);
 
   const mx::array all = mx::concatenate({cache.window(), qkv}, 0);  // [K-1 + rows, C]
-  const mx::array u = convolve(all, mx::reshape(on_mlx::array(spec.conv), {s.conv_channels, s.conv_kernel}), rows);
+  const mx::array u = convolve(all, mx::reshape(on_mlx::array(spec.conv), {s.conv_kernel, s.conv_channels}), rows);
   const mx::array query = mx::multiply(l2_norm(heads_of(u, 0, s.key_heads, s.key_dim)),
       mx::array(1.0f / std::sqrt(static_cast<float>(s.key_dim))));                                 // [rows, nk, Dk]
   const mx::array key = l2_norm(heads_of(u, q_width, s.key_heads, s.key_dim));                     // [rows, nk, Dk]

@@ -1,4 +1,4 @@
-// kernels/unpack_row_variants.h: unpack_row() once per instruction set, and the element readers they share.
+// kernels/elements.h: single elements of matrices, scales and offsets at any address.
 #pragma once
 
 #include <bit>
@@ -11,12 +11,9 @@
 
 namespace foresay::kernels {
 
-void unpack_row_reference(const WeightView& w, int n, float* row);
-void unpack_row_avx2(const WeightView& w, int n, float* row);
-
 /// Element `i` of an array at any address. Compilers turn the copy into a plain load.
 template <typename T>
-[[nodiscard]] inline T load(const void* data, std::size_t i) {
+[[nodiscard]] inline T load_at(const void* data, std::size_t i) {
   T value;
   std::memcpy(&value, static_cast<const std::byte*>(data) + i * sizeof(T), sizeof(T));
   return value;
@@ -38,11 +35,11 @@ template <typename T>
 [[nodiscard]] inline float element(const void* data, WeightType type, std::size_t i) {
   switch (type) {
     case WeightType::f32:
-      return load<float>(data, i);
+      return load_at<float>(data, i);
     case WeightType::f16:
-      return from_f16(load<std::uint16_t>(data, i));
+      return from_f16(load_at<std::uint16_t>(data, i));
     case WeightType::bf16:
-      return from_bf16(load<std::uint16_t>(data, i));
+      return from_bf16(load_at<std::uint16_t>(data, i));
     case WeightType::affine:
       break;
   }
@@ -50,16 +47,14 @@ template <typename T>
   return 0;
 }
 
-/// Calls unpack(codes, scale, bias, values) for every group of row `n` of an affine matrix.
-template <typename Unpack>
-inline void for_each_group(const WeightView& w, int n, float* row, Unpack unpack) {
-  const auto groups = static_cast<std::size_t>(w.in / w.group);
-  const std::size_t group_bytes = static_cast<std::size_t>(w.group) * static_cast<std::size_t>(w.bits) / 8;
-  const std::size_t first = static_cast<std::size_t>(n) * groups;
-  const auto* codes = static_cast<const std::uint8_t*>(w.data) + first * group_bytes;
-  for (std::size_t g = 0; g < groups; ++g, codes += group_bytes, row += w.group) {
-    unpack(codes, element(w.scales, w.scale_type, first + g), element(w.biases, w.scale_type, first + g), row);
-  }
+[[nodiscard]] constexpr std::size_t bytes_of(WeightType type) {
+  return type == WeightType::f32 ? 4 : 2;
+}
+
+/// Where the codes of row `n` of an affine matrix begin.
+[[nodiscard]] inline const std::uint8_t* codes_of(const WeightView& w, int n) {
+  const std::size_t row = static_cast<std::size_t>(w.in) * static_cast<std::size_t>(w.bits) / 8;
+  return static_cast<const std::uint8_t*>(w.data) + static_cast<std::size_t>(n) * row;
 }
 
 }  // namespace foresay::kernels
