@@ -1,9 +1,12 @@
 // checkpoint/safetensors.h: reading and writing safetensors files.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +42,11 @@ struct TensorToWrite {
   DType dtype = DType::f32;
   std::vector<std::int64_t> shape;
   const void* data = nullptr;
+  /// Where data is null: makes the bytes of the tensor from `offset` on, a piece at a time and in order. Pieces begin
+  /// at multiples of 8, so that a file larger than memory can be written.
+  std::function<void(std::span<std::byte> piece, std::uint64_t offset)> make = {};
+
+  [[nodiscard]] std::uint64_t bytes() const;
 };
 
 /// Writes a safetensors file through a temporary name beside it, so that a reader never sees half of one.

@@ -15,11 +15,7 @@
 namespace foresay {
 namespace {
 
-std::uint64_t bytes_of(const TensorToWrite& tensor) {
-  std::uint64_t bytes = size_of(tensor.dtype);
-  for (const auto extent : tensor.shape) bytes *= static_cast<std::uint64_t>(extent);
-  return bytes;
-}
+constexpr std::size_t kPiece = 1 << 20;  // bytes of a tensor that is made while it is written
 
 /// The 8 length bytes and the JSON, padded with spaces so that the data starts at a multiple of 8.
 std::string make_header(
@@ -28,7 +24,7 @@ std::string make_header(
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
   for (const auto* tensor : tensors) {
-    const auto end = offset + bytes_of(*tensor);
+    const auto end = offset + tensor->bytes();
     header[tensor->name] = {
         {"dtype", name_of(tensor->dtype)}, {"shape", tensor->shape}, {"data_offsets", {offset, end}}};
     offset = end;
@@ -85,6 +81,12 @@ class TemporaryFile {
 
 }  // namespace
 
+std::uint64_t TensorToWrite::bytes() const {
+  std::uint64_t bytes = size_of(dtype);
+  for (const auto extent : shape) bytes *= static_cast<std::uint64_t>(extent);
+  return bytes;
+}
+
 void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
     const std::map<std::string, std::string>& metadata) {
   std::set<std::string_view> names;
@@ -102,7 +104,19 @@ void write_safetensors(const std::filesystem::path& path, const std::vector<Tens
   TemporaryFile file(path);
   const auto header = make_header(order, metadata);
   file.write(header.data(), header.size());
-  for (const auto* tensor : order) file.write(tensor->data, bytes_of(*tensor));
+  std::vector<std::byte> piece;
+  for (const auto* tensor : order) {
+    const std::uint64_t bytes = tensor->bytes();
+    if (tensor->data != nullptr || !tensor->make) {
+      file.write(tensor->data, bytes);
+      continue;
+    }
+    for (std::uint64_t offset = 0; offset < bytes; offset += kPiece) {
+      piece.resize(std::min<std::uint64_t>(kPiece, bytes - offset));
+      tensor->make(piece, offset);
+      file.write(piece.data(), piece.size());
+    }
+  }
   file.rename_to_target();
 }
 
