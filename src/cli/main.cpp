@@ -21,6 +21,7 @@ std::span<const Verb> verbs() {
       {"inspect", "Say what a checkpoint is and what foresay will run", add_inspect},
       {"eval", "Write logits and hidden states for given ids", add_eval},
       {"verify", "Check that drafting changes nothing on this checkpoint", add_verify},
+      {"bench", "Measure speed: decode, prefill, passes, load", add_bench},
   };
   return kVerbs;
 }
@@ -33,10 +34,10 @@ std::string verb_names() {
   return names;
 }
 
-/// "foresay generate" once the verb is known, else "foresay".
+/// "foresay generate" once the verb is known, else "foresay"; with the verb's own verb, where it has some.
 std::string command_of(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
-  return chosen.empty() ? "foresay" : "foresay " + chosen.front()->get_name();
+  return chosen.empty() ? app.get_name() : app.get_name() + " " + command_of(*chosen.front());
 }
 
 int run(int argc, char** argv) {

@@ -15,18 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The program's own file, links resolved; empty when the system does not say.
-fs::path executable() {
-  std::error_code ignored;
-#if defined(__APPLE__)
-  char path[4096];
-  std::uint32_t size = sizeof path;
-  return _NSGetExecutablePath(path, &size) == 0 ? fs::canonical(path, ignored) : fs::path();
-#else
-  return fs::read_symlink("/proc/self/exe", ignored);
-#endif
-}
-
 }  // namespace
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
@@ -41,9 +29,20 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   add_lane_options(app, options.lane);
 }
 
+fs::path program_file() {
+  std::error_code ignored;
+#if defined(__APPLE__)
+  char path[4096];
+  std::uint32_t size = sizeof path;
+  return _NSGetExecutablePath(path, &size) == 0 ? fs::canonical(path, ignored) : fs::path();
+#else
+  return fs::read_symlink("/proc/self/exe", ignored);
+#endif
+}
+
 fs::path model_folder(const std::string& given) {
   if (!given.empty()) return resolve_checkpoint(given);
-  const fs::path program = executable().parent_path();
+  const fs::path program = program_file().parent_path();
   std::error_code ignored;
   for (const char* place : {"../../models/tiny-qwen3_5", "../share/foresay/models/tiny-qwen3_5"}) {
     const fs::path folder = (program / place).lexically_normal();

@@ -20,6 +20,9 @@ struct ModelOptions {
 
 void add_model_options(CLI::App& app, ModelOptions& options);
 
+/// The program's own file, links resolved; empty when the system does not say.
+[[nodiscard]] std::filesystem::path program_file();
+
 /// The folder to open: the one given or the cached one that it names (checkpoint/hub_cache.h), else the bundled
 /// tiny-qwen3_5, found relative to the executable. Throws ErrorCode::usage.
 [[nodiscard]] std::filesystem::path model_folder(const std::string& given);

@@ -22,5 +22,6 @@ std::function<int()> add_inspect(CLI::App& app);
 std::function<int()> add_eval(CLI::App& app);
 std::function<int()> add_chat(CLI::App& app);
 std::function<int()> add_verify(CLI::App& app);
+std::function<int()> add_bench(CLI::App& app);
 
 }  // namespace foresay::cli
