@@ -285,5 +285,28 @@ TEST_F(DamagedSafetensors, AFailedWriteKeepsTheOldFile) {
   EXPECT_EQ(read_text(path_), bytes_);
 }
 
+/// More than one piece, with an end that is no multiple of one; beside a tensor whose data is there.
+TEST_F(DamagedSafetensors, ATensorMayBeMadeWhileItIsWritten) {
+  const std::vector<float> given = {1, 2, 3};
+  constexpr std::int64_t kBytes = (3 << 20) + 5;
+  std::uint64_t expected_offset = 0;
+  const TensorToWrite made = {
+      "made", DType::u8, {kBytes}, nullptr, [&](std::span<std::byte> piece, std::uint64_t offset) {
+        EXPECT_EQ(offset, expected_offset);
+        EXPECT_EQ(offset % 8, 0u);
+        expected_offset += piece.size();
+        for (std::size_t i = 0; i < piece.size(); ++i) piece[i] = static_cast<std::byte>((offset + i) % 251);
+      }};
+  write_safetensors(path_, {made, {"given", DType::f32, {3}, given.data()}});
+  EXPECT_EQ(expected_offset, static_cast<std::uint64_t>(kBytes));
+
+  const auto file = SafetensorsFile::open(path_);
+  EXPECT_EQ(file.tensors().at("given").to_float(), given);
+  const TensorView& read = file.tensors().at("made");
+  ASSERT_EQ(read.bytes, static_cast<std::size_t>(kBytes));
+  for (std::size_t i = 0; i < read.bytes; i += 4099) EXPECT_EQ(read.data[i], static_cast<std::byte>(i % 251)) << i;
+  EXPECT_EQ(read.data[read.bytes - 1], static_cast<std::byte>((read.bytes - 1) % 251));
+}
+
 }  // namespace
 }  // namespace foresay
