@@ -7,7 +7,7 @@ MODEL ?=
 PROMPT ?= Write a Python function that reads a file
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: run build test asan format check-format clean help
+.PHONY: run build test asan bench-kernels format check-format clean help
 
 run: build  ## Generate from the bundled checkpoint (MODEL=folder PROMPT=text change it)
 	@$(PROGRAM) generate $(MODEL) --chat --prompt '$(PROMPT)' --max-tokens 128 --compare
@@ -26,6 +26,11 @@ asan: .venv/.ready build/asan/build.ninja  ## Every test under AddressSanitizer 
 	@$(call configure,asan)
 	@cmake --build --preset asan
 	@ctest --preset asan
+
+bench-kernels: build/release/build.ninja  ## Matrix products by format, rows and instruction set (ARGS=--benchmark_filter=...)
+	@cmake --preset release -DFORESAY_BENCH=ON >build/release.log || { cat build/release.log; exit 1; }
+	@cmake --build --preset release --target kernels_bench -- --quiet
+	@build/release/kernels_bench $(ARGS)
 
 configure = cmake --preset $(1) >build/$(1).log || { cat build/$(1).log; exit 1; }
 
@@ -52,4 +57,4 @@ clean:  ## Remove everything that was built
 	rm -rf build .venv
 
 help:
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-15s%s\n", $$1, $$2 }' Makefile

@@ -6,7 +6,7 @@ set -euo pipefail
 if [ "$(uname)" = Darwin ]; then
   command -v brew >/dev/null || { echo "setup: install Homebrew first: https://brew.sh" >&2; exit 1; }
   xcode-select -p >/dev/null 2>&1 || { echo "setup: install the compiler first: xcode-select --install" >&2; exit 1; }
-  packages=(cmake ninja nlohmann-json fmt cli11 googletest mlx)  # libedit comes with the system
+  packages=(cmake ninja nlohmann-json fmt cli11 googletest google-benchmark mlx)  # libedit comes with the system
   export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
   command -v cargo >/dev/null || packages+=(rust)
   missing=()
@@ -19,7 +19,7 @@ if [ "$(uname)" = Darwin ]; then
   exit 0
 fi
 
-packages=(g++ make cmake ninja-build nlohmann-json3-dev libfmt-dev libcli11-dev libedit-dev libgtest-dev python3-dev python3-venv)
+packages=(g++ make cmake ninja-build nlohmann-json3-dev libfmt-dev libcli11-dev libedit-dev libgtest-dev libbenchmark-dev python3-dev python3-venv)
 export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
 command -v cargo >/dev/null || packages+=(cargo-web rustc-web)
 
