@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/temporary_file.h"
 #include "checkpoint/tensor_view.h"
 
 namespace foresay {
@@ -47,6 +48,21 @@ struct TensorToWrite {
   std::function<void(std::span<std::byte> piece, std::uint64_t offset)> make = {};
 
   [[nodiscard]] std::uint64_t bytes() const;
+};
+
+/// Writes a safetensors file piece by piece, for tensors too big to hold. Nothing is under `path` before finish().
+///   layout  the tensors in order, no wider elements after narrower ones; their data is not read
+/// Throws ErrorCode::capacity when the disk refuses.
+class SafetensorsWriter {
+ public:
+  SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorToWrite>& layout,
+      const std::map<std::string, std::string>& metadata = {});
+  void append(const void* data, std::size_t bytes);  ///< the next bytes of the data, tensors one after another
+  void finish();                                     ///< once all were appended
+
+ private:
+  TemporaryFile file_;
+  std::uint64_t outstanding_ = 0;
 };
 
 /// Writes a safetensors file through a temporary name beside it, so that a reader never sees half of one.

@@ -1,12 +1,6 @@
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <set>
-#include <utility>
 
 #include "base/error.h"
 #include "checkpoint/json_text.h"
@@ -18,15 +12,13 @@ namespace {
 constexpr std::size_t kPiece = 1 << 20;  // bytes of a tensor that is made while it is written
 
 /// The 8 length bytes and the JSON, padded with spaces so that the data starts at a multiple of 8.
-std::string make_header(
-    const std::vector<const TensorToWrite*>& tensors, const std::map<std::string, std::string>& metadata) {
+std::string make_header(const std::vector<TensorToWrite>& tensors, const std::map<std::string, std::string>& metadata) {
   nlohmann::ordered_json header = nlohmann::ordered_json::object();
   if (!metadata.empty()) header["__metadata__"] = metadata;
   std::uint64_t offset = 0;
-  for (const auto* tensor : tensors) {
-    const auto end = offset + tensor->bytes();
-    header[tensor->name] = {
-        {"dtype", name_of(tensor->dtype)}, {"shape", tensor->shape}, {"data_offsets", {offset, end}}};
+  for (const auto& tensor : tensors) {
+    const auto end = offset + tensor.bytes();
+    header[tensor.name] = {{"dtype", name_of(tensor.dtype)}, {"shape", tensor.shape}, {"data_offsets", {offset, end}}};
     offset = end;
   }
   std::string json = header.dump();
@@ -37,48 +29,6 @@ std::string make_header(
   return bytes + json;
 }
 
-/// A file under a temporary name; removed unless `rename_to` succeeded.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::filesystem::path& target) : target_(target) {
-    static std::atomic<unsigned> count{0};  // two threads may write to one folder
-    path_ = target;
-    path_ += fmt::format(".{}-{}.part", ::getpid(), count++);
-    file_ = std::fopen(path_.c_str(), "wb");
-    if (file_ == nullptr) refuse("create it");
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  ~TemporaryFile() {
-    if (file_ != nullptr) std::fclose(file_);
-    if (!renamed_) std::remove(path_.c_str());
-  }
-
-  void write(const void* data, std::size_t bytes) {
-    if (bytes != 0 && std::fwrite(data, 1, bytes, file_) != bytes) refuse("write it");
-  }
-
-  void rename_to_target() {
-    const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;  // the last bytes are written here
-    if (!closed) refuse("write it");
-    if (std::rename(path_.c_str(), target_.c_str()) != 0) refuse("rename it into place");
-    renamed_ = true;
-  }
-
- private:
-  [[noreturn]] void refuse(const char* action) {
-    const std::string reason = std::strerror(errno);
-    if (file_ != nullptr) std::fclose(std::exchange(file_, nullptr));
-    std::remove(path_.c_str());  // also from the constructor, whose destructor never runs
-    fail(ErrorCode::capacity, "[safetensors] {}: expected to {}, found: {}; free disk space or choose another folder",
-        target_.string(), action, reason);
-  }
-
-  std::filesystem::path target_, path_;
-  std::FILE* file_ = nullptr;
-  bool renamed_ = false;
-};
-
 }  // namespace
 
 std::uint64_t TensorToWrite::bytes() const {
@@ -87,37 +37,56 @@ std::uint64_t TensorToWrite::bytes() const {
   return bytes;
 }
 
-void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
-    const std::map<std::string, std::string>& metadata) {
+SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path, const std::vector<TensorToWrite>& layout,
+    const std::map<std::string, std::string>& metadata)
+    : file_(path, "safetensors") {
   std::set<std::string_view> names;
-  std::vector<const TensorToWrite*> order;
-  for (const auto& tensor : tensors) {
+  std::size_t widest = sizeof(double);
+  for (const auto& tensor : layout) {
     if (!names.insert(tensor.name).second || tensor.name == "__metadata__") {
       fail(ErrorCode::internal, "[safetensors] {}: expected tensor names once each, found {} again or reserved",
           path.string(), tensor.name);
     }
-    order.push_back(&tensor);
+    if (size_of(tensor.dtype) > widest)
+      fail(ErrorCode::internal, "[safetensors] {}: {} comes after narrower elements", path.string(), tensor.name);
+    widest = size_of(tensor.dtype);
+    outstanding_ += tensor.bytes();
   }
+  const std::string header = make_header(layout, metadata);
+  file_.write(header.data(), header.size());
+}
+
+void SafetensorsWriter::append(const void* data, std::size_t bytes) {
+  if (bytes > outstanding_) fail(ErrorCode::internal, "[safetensors] {} bytes more than were declared", bytes);
+  file_.write(data, bytes);
+  outstanding_ -= bytes;
+}
+
+void SafetensorsWriter::finish() {
+  if (outstanding_ != 0) fail(ErrorCode::internal, "[safetensors] {} bytes were declared and not given", outstanding_);
+  file_.publish();
+}
+
+void write_safetensors(const std::filesystem::path& path, const std::vector<TensorToWrite>& tensors,
+    const std::map<std::string, std::string>& metadata) {
+  std::vector<TensorToWrite> order = tensors;
   // Widest elements first: every tensor is then aligned for its type without gaps, which the format forbids.
-  std::stable_sort(order.begin(), order.end(),
-      [](const TensorToWrite* a, const TensorToWrite* b) { return size_of(a->dtype) > size_of(b->dtype); });
-  TemporaryFile file(path);
-  const auto header = make_header(order, metadata);
-  file.write(header.data(), header.size());
+  std::ranges::stable_sort(order, std::greater{}, [](const TensorToWrite& tensor) { return size_of(tensor.dtype); });
+  SafetensorsWriter writer(path, order, metadata);
   std::vector<std::byte> piece;
-  for (const auto* tensor : order) {
-    const std::uint64_t bytes = tensor->bytes();
-    if (tensor->data != nullptr || !tensor->make) {
-      file.write(tensor->data, bytes);
+  for (const auto& tensor : order) {
+    const std::uint64_t bytes = tensor.bytes();
+    if (tensor.data != nullptr || !tensor.make) {
+      writer.append(tensor.data, bytes);
       continue;
     }
     for (std::uint64_t offset = 0; offset < bytes; offset += kPiece) {
       piece.resize(std::min<std::uint64_t>(kPiece, bytes - offset));
-      tensor->make(piece, offset);
-      file.write(piece.data(), piece.size());
+      tensor.make(piece, offset);
+      writer.append(piece.data(), piece.size());
     }
   }
-  file.rename_to_target();
+  writer.finish();
 }
 
 }  // namespace foresay

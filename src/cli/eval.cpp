@@ -1,5 +1,5 @@
-// foresay eval: what the model computes for given ids, as a safetensors file, layer by layer where asked for; and what
-// two such files differ in.
+// foresay eval: what the model computes for given ids, as a safetensors file, layer by layer where asked for; what two
+// such files differ in; and how well it predicts a text (cli/eval_text.h).
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -8,6 +8,7 @@
 #include "checkpoint/finite.h"
 #include "checkpoint/safetensors.h"
 #include "cli/eval_diff.h"
+#include "cli/eval_text.h"
 #include "cli/open_model.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
@@ -21,6 +22,8 @@ namespace {
 struct Options {
   ModelOptions model;
   std::string ids, out;
+  std::string text, against;  ///< either, or a window, asks for figures instead of a dump
+  std::optional<int> window;
   int depth = 3;
   int chunk = 512;
   bool layers = false, json = false;
@@ -81,6 +84,17 @@ int compare(const Options& options) {
 
 int run(const Options& options) {
   if (!options.diff.empty()) return compare(options);
+  if (!options.text.empty() || !options.against.empty() || options.window) {
+    return eval_text({.model = options.model,
+        .text = options.text,
+        .ids = options.ids,
+        .out = options.out,
+        .against = options.against,
+        .window = options.window,
+        .depth = options.depth,
+        .chunk = options.chunk,
+        .json = options.json});
+  }
   for (const auto& [name, value] : {std::pair("--ids", &options.ids), std::pair("--out", &options.out)}) {
     if (value->empty()) fail(ErrorCode::usage, "{}: expected a value, found none; see `foresay eval --help`", name);
   }
@@ -119,23 +133,43 @@ std::function<int()> add_eval(CLI::App& app) {
       ->capture_default_str();
   auto* const layers = app.add_flag(
       "--layers", options->layers, "Also write every named intermediate tensor, as layer/NAME, in order of execution");
-  app.add_option("--diff", options->diff, "Compare two files that --out wrote, and fail (7) where they differ")
-      ->expected(2)
-      ->type_name("A B")
-      ->excludes(ids)
-      ->excludes(out)
-      ->excludes(layers);
+  auto* const diff =
+      app.add_option("--diff", options->diff, "Compare two files that --out wrote, and fail (7) where they differ")
+          ->expected(2)
+          ->type_name("A B")
+          ->excludes(ids)
+          ->excludes(out)
+          ->excludes(layers);
   app.add_option("--tolerance", options->tolerance, "Largest difference of --diff: RMS relative to A's values")
       ->check(number(">= 0", [](double x) { return x >= 0; }))
       ->capture_default_str();
+  auto* const text = app.add_option("--text", options->text,
+                            "A file to predict, - is stdin: perplexity, bits per byte, top-1, the head's acceptance; "
+                            "--out then writes ids and "
+                            "logits")
+                         ->check(not_empty())
+                         ->excludes(ids);
+  auto* const against =
+      app.add_option("--against", options->against,
+             "Logits that an earlier run over the same ids wrote: KL from it to this run, and what else differs")
+          ->check(not_empty());
+  auto* const window =
+      app.add_option("--window", options->window,
+             "Tokens per window of --text; each starts afresh, and its first predicts its second. Default 512, or what "
+             "--against was written with. With --ids: figures as for a text")
+          ->check(whole_number(2, 1 << 24));
+  for (auto* const one : {text, against, window}) one->excludes(layers)->excludes(diff);
   app.add_flag("--json", options->json, "Print one JSON document");
   app.footer(
       "Writes logits, hidden_pre_norm and hidden_post_norm for every position, and mtp_logits.s for every position "
       "whose\n"
-      "next s ids are given, all float32.\n\nExamples:\n  foresay eval models/tiny-qwen3_5 --ids 259,497,259,304 --out "
-      "out.safetensors\n"
+      "next s ids are given, all float32. With --text memory stays small, and --out writes 4 bytes per token and id of "
+      "the\nvocabulary.\n\nExamples:\n"
+      "  foresay eval models/tiny-qwen3_5 --ids 259,497,259,304 --out out.safetensors\n"
       "  foresay eval --ids 259,497 --layers --lane cpu --out a.safetensors\n"
       "  foresay eval --ids 259,497 --layers --lane mlx --out b.safetensors\n"
+      "  foresay eval --text book.txt --out float.safetensors\n"
+      "  foresay eval --text book.txt --against float.safetensors --json\n"
       "  foresay eval --diff a.safetensors b.safetensors --tolerance 1e-4");
   return [options] { return run(*options); };
 }

@@ -19,7 +19,7 @@ std::span<const Verb> verbs() {
       {"generate", "Generate text from one prompt", add_generate},
       {"chat", "Converse, on a terminal or through a pipe", add_chat},
       {"inspect", "Say what a checkpoint is and what foresay will run", add_inspect},
-      {"eval", "Write logits and hidden states for given ids", add_eval},
+      {"eval", "Write logits and hidden states of given ids, or say how well a text is predicted", add_eval},
       {"verify", "Check that drafting changes nothing on this checkpoint", add_verify},
       {"bench", "Measure speed: decode, prefill, passes, load", add_bench},
   };
