@@ -1,9 +1,11 @@
-// foresay inspect: what a checkpoint is, and what will run and why. Reads headers and norm vectors, not weights.
+// foresay inspect: what a checkpoint is, and what will run and why. Reads headers and norm vectors, not weights, unless
+// costs are asked for.
 #include <CLI/CLI.hpp>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "cli/inspect_cost.h"
 #include "cli/open_model.h"
 #include "cli/output.h"
 #include "cli/verb.h"
@@ -16,6 +18,7 @@ using Json = nlohmann::ordered_json;
 
 struct Options {
   ModelOptions model;
+  CostOptions cost;
   bool json = false;
 };
 
@@ -71,6 +74,7 @@ Json describe(const Options& options, int& status) {
     out["contract"] = contract_json(loaded.model->contract(), info.head_layers > 0);
     out["verdict"] = info.head_layers > 0 ? "mtp" : "ar-only";
     reasons.push_back(loaded.mtp_reason);
+    if (options.cost.wanted) out["cost"] = cost_json(checkpoint, *loaded.model, report, options.cost);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::usage) throw;
     status = exit_code(error.code());
@@ -110,6 +114,9 @@ void print_text(const Json& d) {
     for (const auto& [field, value] : d["contract"].items())
       line(field, fmt::format("{}  [{}]", text(value["value"]), text(value["source"])));
   }
+  if (d.contains("cost")) {
+    for (const auto& [key, value] : cost_lines(d["cost"])) line(key, value);
+  }
   line("verdict", text(d["verdict"]));
   for (const auto& reason : d["reasons"]) line("because", text(reason));
   for (const auto& warning : d["warnings"]) line("warning", text(warning));
@@ -121,11 +128,14 @@ void print_text(const Json& d) {
 std::function<int()> add_inspect(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model_options(app, options->model);
+  add_cost_options(app, options->cost);
   app.add_flag("--json", options->json, "Print one JSON document");
   app.footer(
       "The exit status is 0 when the checkpoint runs, 3 when it is damaged, 4 when its architecture is not supported, "
-      "5 when\n--mtp required cannot be met.\n\nExample:\n  foresay inspect models/tiny-qwen3_5 --json");
+      "5 when\n--mtp required cannot be met.\n\nExample:\n  foresay inspect models/tiny-qwen3_5 --json\n"
+      "  foresay inspect models/tiny-qwen3_5 --cost --acceptance 0.85,0.72,0.60");
   return [options] {
+    check_cost_options(options->cost);
     int status = 0;
     const Json document = describe(*options, status);
     if (options->json) {
