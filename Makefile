@@ -7,7 +7,7 @@ MODEL ?=
 PROMPT ?= Write a Python function that reads a file
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: run build test asan bench-kernels format check-format clean help
+.PHONY: run build test asan bench bench-kernels format check-format clean help
 
 run: build  ## Generate from the bundled checkpoint (MODEL=folder PROMPT=text change it)
 	@$(PROGRAM) generate $(MODEL) --chat --prompt '$(PROMPT)' --max-tokens 128 --compare
@@ -26,6 +26,9 @@ asan: .venv/.ready build/asan/build.ninja  ## Every test under AddressSanitizer 
 	@$(call configure,asan)
 	@cmake --build --preset asan
 	@ctest --preset asan
+
+bench: build  ## The targets of docs/performance.md against llama.cpp, in turns (ARGS='--rounds 5 --docs')
+	@bench/run.py $(ARGS)
 
 bench-kernels: build/release/build.ninja  ## Matrix products by format, rows and instruction set (ARGS=--benchmark_filter=...)
 	@cmake --preset release -DFORESAY_BENCH=ON >build/release.log || { cat build/release.log; exit 1; }
