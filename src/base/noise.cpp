@@ -19,8 +19,8 @@ std::array<std::uint32_t, 4> philox(std::array<std::uint32_t, 4> c, std::array<s
 }
 
 std::array<double, 4> KeyedNoise::uniforms(std::uint32_t index, Purpose purpose, std::uint32_t block) const {
-  const auto words = philox({block, index, static_cast<std::uint32_t>(purpose), choice_},
-      {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
+  const PhiloxInputs in = inputs(index, purpose);
+  const auto words = philox({block, in.index, in.purpose, in.choice}, in.key);
   std::array<double, 4> u;
   for (std::size_t i = 0; i < 4; ++i) u[i] = (static_cast<double>(words[i]) + 0.5) * 0x1p-32;
   return u;

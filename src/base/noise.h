@@ -13,6 +13,13 @@ namespace foresay {
 [[nodiscard]] std::array<std::uint32_t, 4> philox(
     std::array<std::uint32_t, 4> counter, std::array<std::uint32_t, 2> key);
 
+/// What Philox is given beside word 0 of its counter: the words of many counters are then one loop
+/// (decode/sample/scan).
+struct PhiloxInputs {
+  std::array<std::uint32_t, 2> key{};
+  std::uint32_t index = 0, purpose = 0, choice = 0;  ///< words 1, 2, 3 of the counter
+};
+
 /// What a random number is for. Under coupled acceptance draft and target share `draw`. Under ratio acceptance a draft
 /// token is a `draft`, its survival an `accept`, and the correction or bonus token at its position a `residual`: no two
 /// share a key. `xtc` is the coin of a position, the same for draft and target.
@@ -31,6 +38,12 @@ class KeyedNoise {
 
   /// uniform() of tokens 4 * block .. 4 * block + 3, for the cost of one.
   [[nodiscard]] std::array<double, 4> uniforms(std::uint32_t index, Purpose purpose, std::uint32_t block) const;
+
+  /// What the words of every block are made of; word w is the uniform (w + 0.5) / 2^32.
+  [[nodiscard]] PhiloxInputs inputs(std::uint32_t index, Purpose purpose) const {
+    return {{static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)}, index,
+        static_cast<std::uint32_t>(purpose), choice_};
+  }
 
   /// Standard Gumbel, -ln(-ln(u)), of the same key; always within [kGumbelMin, kGumbelMax].
   [[nodiscard]] double gumbel(std::uint32_t index, Purpose purpose, TokenId token) const;

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "decode/sample/distribution.h"
+#include "decode/sample/row.h"
 #include "decode/sequence.h"
 
 namespace foresay {
@@ -13,9 +14,9 @@ namespace foresay {
 /// The one chain that target rows and head rows both pass through: bias, penalties and forbidden tokens by the row's
 /// own history, then filters and temperature. The same row gives the same distribution whoever asks.
 ///   drafted  tokens of the block ahead of the row; its generated index is generated() + drafted.size()
-///   logits   [V], not changed
+///   row      [V], not changed; without filters and processors the distribution looks at it as long as it lives
 /// Nothing when no token can be drawn from the row; `problem` then says why.
 [[nodiscard]] std::optional<Distribution> next_distribution(
-    Sequence& sequence, std::span<const TokenId> drafted, std::span<const float> logits, std::string& problem);
+    Sequence& sequence, std::span<const TokenId> drafted, LogitRow row, std::string& problem);
 
 }  // namespace foresay

@@ -38,7 +38,7 @@ class DiceModel {
     if (is_new) {
       std::vector<float> logits = logits_behind(prefix);
       process(logits, {prefix, {}}, options_, {});
-      at->second = shape(logits, options_, xtc);
+      at->second = shape(std::move(logits), options_, xtc);
     }
     return at->second;
   }
@@ -90,8 +90,8 @@ void complete(DiceModel& target, const Ids& ids, std::size_t length, double prob
     const double side = probability * (xtc ? heads : 1 - heads);
     if (side == 0) continue;
     const Distribution d = target.next(ids, xtc);
-    for (std::size_t i = 0; i < d.ids.size(); ++i) {
-      complete(target, followed_by(ids, d.ids[i]), length, side * d.p[i], joint);
+    for (std::size_t i = 0; i < d.ids().size(); ++i) {
+      complete(target, followed_by(ids, d.ids()[i]), length, side * d.p()[i], joint);
     }
   }
 }
@@ -220,17 +220,18 @@ TEST(AcceptRatio, RoundsUnderKeyedNoiseFitTheTargetsJointDistribution) {
   Joint wanted;
   complete(target, {}, 3, 1, wanted);
   const auto code = [](const Ids& ids) { return 4 * ids[0] + 2 * ids[1] + ids[2]; };
-  Distribution sequences;
+  std::vector<TokenId> codes;
+  std::vector<double> p;
   for (const auto& [ids, probability] : wanted) {
-    sequences.ids.push_back(code(ids));
-    sequences.p.push_back(probability);
+    codes.push_back(code(ids));
+    p.push_back(probability);
   }
   std::vector<int> counts(8);
   for (std::uint64_t seed = 0; seed < 100'000; ++seed) {
     KeyedChance chance{KeyedNoise(seed)};
     ++counts[static_cast<std::size_t>(code(speculate(target, drafter, 2, 3, 3, accept_ratio, chance)))];
   }
-  expect_fits(counts, sequences);
+  expect_fits(counts, {codes, p});
 }
 
 TEST(AcceptRatio, TheEnumerationCatchesWrongRules) {
@@ -252,9 +253,11 @@ TEST(AcceptRatio, TheEnumerationCatchesWrongRules) {
   const Rule flattened = [](auto draft, auto q, auto p, std::uint32_t index, Chance& chance) {  // case B14
     std::vector<Distribution> hot(p.begin(), p.end());
     for (auto& row : hot) {
+      std::vector<double> flat = row.p();
       double total = 0;
-      for (double& x : row.p) total += x = std::pow(x, 0.3);  // the target's temperature 0.3 undone
-      for (double& x : row.p) x /= total;
+      for (double& x : flat) total += x = std::pow(x, 0.3);  // the target's temperature 0.3 undone
+      for (double& x : flat) x /= total;
+      row = Distribution(row.ids(), std::move(flat));
     }
     return accept_ratio(draft, q, hot, index, chance);
   };
@@ -349,7 +352,7 @@ void check_fit(const SamplingOptions& options) {
   expect_fits(first, p);
   expect_fits(second, p);
   double overlap = 0;  // what ratio acceptance should reach; acceptance by equality reaches far less (case B13)
-  for (const TokenId id : p.ids) overlap += std::min(p.probability(id), q.probability(id));
+  for (const TokenId id : p.ids()) overlap += std::min(p.probability(id), q.probability(id));
   EXPECT_NEAR(static_cast<double>(accepted) / kRounds, overlap, 0.005);
 }
 

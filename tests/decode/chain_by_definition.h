@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "decode/sample/distribution.h"
@@ -94,15 +95,16 @@ inline Distribution shape_by_definition(std::vector<double> logits, const Sampli
       temperature = options.temperature;
     }
   }
-  Distribution d;
+  std::vector<TokenId> ids;
+  std::vector<double> p;
   const auto w = weights();
   const double total = std::accumulate(w.begin(), w.end(), 0.0);
   for (std::size_t id = 0; id < n; ++id) {
     if (w[id] < std::numeric_limits<double>::min()) continue;  // support means positive, also after division
-    d.ids.push_back(static_cast<TokenId>(id));
-    d.p.push_back(w[id] / total);
+    ids.push_back(static_cast<TokenId>(id));
+    p.push_back(w[id] / total);
   }
-  return d;
+  return {std::move(ids), std::move(p)};
 }
 
 /// Both, as next_distribution() does it.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -18,11 +19,11 @@ namespace {
 TokenId draw_unpruned(const KeyedNoise& noise, const Distribution& d, std::uint32_t index, Purpose purpose) {
   TokenId winner = -1;
   double best = -std::numeric_limits<double>::infinity();
-  for (std::size_t i = 0; i < d.ids.size(); ++i) {
-    const double score = std::log(d.p[i]) + noise.gumbel(index, purpose, d.ids[i]);
+  for (std::size_t i = 0; i < d.ids().size(); ++i) {
+    const double score = std::log(d.p()[i]) + noise.gumbel(index, purpose, d.ids()[i]);
     if (score > best) {
       best = score;
-      winner = d.ids[i];
+      winner = d.ids()[i];
     }
   }
   return winner;
@@ -34,7 +35,7 @@ Distribution random_distribution(std::mt19937& random, std::size_t n, double spr
   for (float& logit : logits) logit = normal(random);
   SamplingOptions options{.temperature = 1};
   if (random() % 2) options.top_k = 1 + static_cast<int>(random() % n);  // ids with holes
-  return shape(logits, options);
+  return shape(std::move(logits), options);
 }
 
 TEST(KeyedChance, PruningNeverChangesADraw) {
@@ -60,6 +61,46 @@ TEST(KeyedChance, PruningNeverChangesADrawOverALargeVocabulary) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
     const KeyedNoise noise(seed);
     ASSERT_EQ(KeyedChance(noise).draw(d, 0, Purpose::draw), draw_unpruned(noise, d, 0, Purpose::draw));
+  }
+}
+
+// Over a row nothing is listed; the draw must be that of the list.
+TEST(KeyedChance, ARowIsDrawnFromAsItsListIs) {
+  std::mt19937 random(23);
+  for (const std::size_t n : {1u, 5u, 63u, 64u, 300u, 5000u}) {
+    for (const double temperature : {1e-300, 0.3, 1.0, 30.0, 1e300}) {
+      for (int round = 0; round < 20; ++round) {
+        std::normal_distribution<float> normal(0, std::array{0.4f, 3.0f}[random() % 2]);
+        std::vector<float> row(n);
+        for (float& logit : row) logit = random() % 7 == 0 ? -std::numeric_limits<float>::infinity() : normal(random);
+        row[random() % n] = 3;
+        const auto d = shape(row, {.temperature = temperature});
+        ASSERT_NE(d.row(), nullptr);
+        KeyedChance chance{KeyedNoise(random())};
+        ASSERT_EQ(chance.draw(d, 2, Purpose::draw), chance.draw(d.listed(), 2, Purpose::draw))
+            << n << " " << temperature;
+      }
+    }
+  }
+}
+
+TEST(KeyedChance, AResidualOfARowIsDrawnFromAsItsListIs) {
+  std::mt19937 random(24);
+  for (const std::size_t n : {2u, 64u, 700u, 5000u}) {
+    for (int round = 0; round < 60; ++round) {
+      std::normal_distribution<float> normal(0, 1);
+      std::vector<float> target(n), drafter;
+      for (float& logit : target) logit = normal(random);
+      drafter = target;
+      const float moved = std::array{0.0f, 1e-3f, 1.0f}[random() % 3];
+      for (float& logit : drafter) logit += moved * normal(random);
+      const auto p = shape(target, {.temperature = 1});
+      const auto q = shape(drafter, {.temperature = 1, .top_k = random() % 2 ? static_cast<int>(n / 2) : 0});
+      const auto left = residual(p, q);
+      KeyedChance chance{KeyedNoise(random())};
+      ASSERT_EQ(chance.draw(left, 7, Purpose::residual), chance.draw(left.listed(), 7, Purpose::residual)) << n;
+      ASSERT_EQ(residual(p.listed(), q).ids(), left.ids());
+    }
   }
 }
 

@@ -23,15 +23,15 @@ inline void expect_fits(const std::vector<int>& counts, const Distribution& d) {
     }
   }
   double statistic = 0;
-  for (std::size_t i = 0; i < d.ids.size(); ++i) {
-    const double expected = draws * d.p[i];
-    const double error = counts[static_cast<std::size_t>(d.ids[i])] - expected;
+  for (std::size_t i = 0; i < d.ids().size(); ++i) {
+    const double expected = draws * d.p()[i];
+    const double error = counts[static_cast<std::size_t>(d.ids()[i])] - expected;
     ASSERT_GE(expected, 5) << "too few draws for this test";
     statistic += error * error / expected;
   }
-  ASSERT_GE(d.ids.size(), 2u);
-  ASSERT_LE(d.ids.size(), kCritical.size());
-  EXPECT_LT(statistic, kCritical[d.ids.size() - 1]);
+  ASSERT_GE(d.ids().size(), 2u);
+  ASSERT_LE(d.ids().size(), kCritical.size());
+  EXPECT_LT(statistic, kCritical[d.ids().size() - 1]);
 }
 
 }  // namespace foresay

@@ -31,9 +31,9 @@ class ChoiceTree : public Chance {
   }
 
   TokenId draw(const Distribution& d, std::uint32_t index, Purpose purpose) override {
-    EXPECT_FALSE(d.ids.empty());
+    EXPECT_FALSE(d.ids().empty());
     use_key(index, purpose);
-    return d.ids[choose(d.p)];
+    return d.ids()[choose(d.p())];
   }
 
   bool happens(double probability, std::uint32_t index, Purpose purpose) override {

@@ -17,17 +17,17 @@ TEST(Distribution, ProbabilityIsZeroOutsideTheSupport) {
 
 TEST(Residual, IsTheNormalisedPositivePartOfTheDifference) {
   const auto left = residual({{1, 2, 4, 7}, {0.5, 0.1, 0.2, 0.2}}, {{0, 1, 2, 7}, {0.3, 0.2, 0.4, 0.1}});
-  EXPECT_EQ(left.ids, (Ids{1, 4, 7}));
-  EXPECT_NEAR(left.p[0], 0.5, 1e-15);
-  EXPECT_NEAR(left.p[1], 1.0 / 3, 1e-15);
-  EXPECT_NEAR(left.p[2], 1.0 / 6, 1e-15);
+  EXPECT_EQ(left.ids(), (Ids{1, 4, 7}));
+  EXPECT_NEAR(left.p()[0], 0.5, 1e-15);
+  EXPECT_NEAR(left.p()[1], 1.0 / 3, 1e-15);
+  EXPECT_NEAR(left.p()[2], 1.0 / 6, 1e-15);
 }
 
 TEST(Residual, IsPWhereNothingIsLeftOrNothingIsShared) {
   const Distribution p{{1, 2}, {0.25, 0.75}};
-  EXPECT_EQ(residual(p, p).ids, p.ids);
-  EXPECT_EQ(residual(p, p).p, p.p);
-  EXPECT_EQ(residual(p, {{0, 5}, {0.5, 0.5}}).p, p.p);
+  EXPECT_EQ(residual(p, p).ids(), p.ids());
+  EXPECT_EQ(residual(p, p).p(), p.p());
+  EXPECT_EQ(residual(p, {{0, 5}, {0.5, 0.5}}).p(), p.p());
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ std::map<TokenId, int> draw(int draws, std::vector<double> weights) {
   std::mt19937 random(1);
   std::discrete_distribution<std::size_t> pick(weights.begin(), weights.end());
   std::map<TokenId, int> counts;
-  for (int i = 0; i < draws; ++i) ++counts[kFour.ids[pick(random)]];
+  for (int i = 0; i < draws; ++i) ++counts[kFour.ids()[pick(random)]];
   return counts;
 }
 

@@ -56,12 +56,12 @@ TEST(MlxLm, MakesTheSameDistributions) {
       ++near_ties;
       continue;
     }
-    ASSERT_EQ(found.ids, each["ids"].get<Ids>());
+    ASSERT_EQ(found.ids(), each["ids"].get<Ids>());
     const auto logp = each["logp"].get<std::vector<double>>();
     const double peak = std::ranges::max(logp);
     double total = 0;
     for (const double x : logp) total += std::exp(x - peak);
-    for (std::size_t i = 0; i < logp.size(); ++i) ASSERT_NEAR(found.p[i], std::exp(logp[i] - peak) / total, 1e-5);
+    for (std::size_t i = 0; i < logp.size(); ++i) ASSERT_NEAR(found.p()[i], std::exp(logp[i] - peak) / total, 1e-5);
   }
   EXPECT_EQ(golden["cases"].size(), 200u);
   EXPECT_LE(near_ties, 25);

@@ -50,8 +50,8 @@ class MtpDrafterTest : public SubjectTest {
     EXPECT_EQ(a.tokens, b.tokens) << what;
     ASSERT_EQ(a.q.size(), b.q.size()) << what;
     for (std::size_t i = 0; i < a.q.size(); ++i) {
-      EXPECT_EQ(a.q[i].ids, b.q[i].ids) << what;
-      EXPECT_EQ(a.q[i].p, b.q[i].p) << what << ", draft " << i;  // identical
+      EXPECT_EQ(a.q[i].ids(), b.q[i].ids()) << what;
+      EXPECT_EQ(a.q[i].p(), b.q[i].p()) << what << ", draft " << i;  // identical
     }
   }
 

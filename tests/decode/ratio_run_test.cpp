@@ -57,7 +57,7 @@ void enumerate(const Model& model, const SamplingOptions& sampling, const Tokens
     const double side = xtc ? sampling.xtc_probability : 1 - sampling.xtc_probability;
     if (side == 0) continue;
     const Distribution d = chain_by_definition(std::span(rows.logits).last(vocab), ids, sampling, xtc);
-    for (std::size_t i = 0; i < d.ids.size(); ++i) next[d.ids[i]] += side * d.p[i];
+    for (std::size_t i = 0; i < d.ids().size(); ++i) next[d.ids()[i]] += side * d.p()[i];
   }
   for (const auto& [id, p] : next) {
     Tokens longer = prefix;

@@ -39,11 +39,11 @@ std::string internal_error(Act act) {
 }
 
 void expect_is_distribution(const Distribution& d) {
-  ASSERT_EQ(d.ids.size(), d.p.size());
-  ASSERT_FALSE(d.ids.empty());
-  EXPECT_TRUE(std::ranges::adjacent_find(d.ids, std::greater_equal<>()) == d.ids.end()) << "ids must ascend";
-  EXPECT_TRUE(std::ranges::all_of(d.p, [](double p) { return p > 0 && p <= 1; }));
-  EXPECT_NEAR(std::accumulate(d.p.begin(), d.p.end(), 0.0), 1, 1e-12);
+  ASSERT_EQ(d.ids().size(), d.p().size());
+  ASSERT_FALSE(d.ids().empty());
+  EXPECT_TRUE(std::ranges::adjacent_find(d.ids(), std::greater_equal<>()) == d.ids().end()) << "ids must ascend";
+  EXPECT_TRUE(std::ranges::all_of(d.p(), [](double p) { return p > 0 && p <= 1; }));
+  EXPECT_NEAR(std::accumulate(d.p().begin(), d.p().end(), 0.0), 1, 1e-12);
 }
 
 std::vector<float> random_row(std::mt19937& random, std::size_t n) {
@@ -87,8 +87,8 @@ TEST(Shape, EqualsTheDefinitionsOnRandomRowsAndSettings) {
       const auto expected = chain_by_definition(row, {}, options, xtc);
       const auto found = shape(row, options, xtc);
       expect_is_distribution(found);
-      ASSERT_EQ(found.ids, expected.ids);
-      for (std::size_t i = 0; i < found.p.size(); ++i) ASSERT_NEAR(found.p[i], expected.p[i], 1e-13);
+      ASSERT_EQ(found.ids(), expected.ids());
+      for (std::size_t i = 0; i < found.p().size(); ++i) ASSERT_NEAR(found.p()[i], expected.p()[i], 1e-13);
     }
   }
 }
@@ -103,50 +103,50 @@ TEST(Shape, IdsAtOrAboveTheVocabLimitGetNothingAndDoNotCount) {
     row[35] = 50;  // padding may hold anything finite
     const auto found = shape(row, options);
     const auto expected = chain_by_definition(row, {}, options, false);
-    ASSERT_EQ(found.ids, expected.ids);
-    ASSERT_LT(found.ids.back(), 33);
+    ASSERT_EQ(found.ids(), expected.ids());
+    ASSERT_LT(found.ids().back(), 33);
     ASSERT_EQ(find_peak(row, 33).id, expected.most_likely());
   }
 }
 
 TEST(Shape, TopKKeepsTheLowerIdsAtATie) {
   const std::vector<float> row = {1, 3, 2, 3, 2, 2};
-  EXPECT_EQ(shape(row, {.temperature = 1, .top_k = 1}).ids, (Ids{1}));
-  EXPECT_EQ(shape(row, {.temperature = 1, .top_k = 3}).ids, (Ids{1, 2, 3}));
-  EXPECT_EQ(shape(row, {.temperature = 1, .top_k = 4}).ids, (Ids{1, 2, 3, 4}));
+  EXPECT_EQ(shape(row, {.temperature = 1, .top_k = 1}).ids(), (Ids{1}));
+  EXPECT_EQ(shape(row, {.temperature = 1, .top_k = 3}).ids(), (Ids{1, 2, 3}));
+  EXPECT_EQ(shape(row, {.temperature = 1, .top_k = 4}).ids(), (Ids{1, 2, 3, 4}));
 }
 
 TEST(Shape, TopKKeepsTheLowerIdsAtATieInALongRow) {
   const std::vector<float> row(10'000, 0.5f);
   const auto d = shape(row, {.temperature = 1, .top_k = 100});
-  ASSERT_EQ(d.ids.size(), 100u);
-  EXPECT_EQ(d.ids.back(), 99);
+  ASSERT_EQ(d.ids().size(), 100u);
+  EXPECT_EQ(d.ids().back(), 99);
 }
 
 TEST(Shape, TopKOfTheVocabularyOrMoreIsOff) {
   const std::vector<float> row = {1, 3, 2};
   for (const int top_k : {0, 3, 4, std::numeric_limits<int>::max()}) {
-    EXPECT_EQ(shape(row, {.temperature = 1, .top_k = top_k}).ids, (Ids{0, 1, 2})) << top_k;
+    EXPECT_EQ(shape(row, {.temperature = 1, .top_k = top_k}).ids(), (Ids{0, 1, 2})) << top_k;
   }
 }
 
 TEST(Shape, TopPKeepsEqualIdsTogetherAndAlwaysTheMostLikely) {
-  EXPECT_EQ(shape(std::vector<float>{0, 2, 0, 2}, {.temperature = 1, .top_p = 0.2}).ids, (Ids{1, 3}));
-  EXPECT_EQ(shape(std::vector<float>{0, 9, 0}, {.temperature = 1, .top_p = 1e-300}).ids, (Ids{1}));
+  EXPECT_EQ(shape(std::vector<float>{0, 2, 0, 2}, {.temperature = 1, .top_p = 0.2}).ids(), (Ids{1, 3}));
+  EXPECT_EQ(shape(std::vector<float>{0, 9, 0}, {.temperature = 1, .top_p = 1e-300}).ids(), (Ids{1}));
 }
 
 TEST(Shape, FiltersActBeforeTemperature) {
   // Probabilities 0.643, 0.236, 0.087, 0.032: at temperature 10 they would be nearly equal and top-p would keep them
   // all.
   const std::vector<float> row = {3, 2, 1, 0};
-  EXPECT_EQ(shape(row, {.temperature = 10, .top_p = 0.8}).ids, (Ids{0, 1}));
-  EXPECT_EQ(shape(row, {.temperature = 0.01, .min_p = 0.1}).ids, (Ids{0, 1, 2}));
+  EXPECT_EQ(shape(row, {.temperature = 10, .top_p = 0.8}).ids(), (Ids{0, 1}));
+  EXPECT_EQ(shape(row, {.temperature = 0.01, .min_p = 0.1}).ids(), (Ids{0, 1, 2}));
 }
 
 TEST(Shape, GreedyGivesAllMassToTheLowestBestId) {
   const auto d = shape(std::vector<float>{1, 4, -kInf, 4}, {.temperature = 0, .top_k = 3, .top_p = 0.5});
-  EXPECT_EQ(d.ids, (Ids{1}));
-  EXPECT_EQ(d.p, (std::vector<double>{1.0}));
+  EXPECT_EQ(d.ids(), (Ids{1}));
+  EXPECT_EQ(d.p(), (std::vector<double>{1.0}));
 }
 
 TEST(Shape, ExtremeTemperaturesStayFinite) {
@@ -157,13 +157,13 @@ TEST(Shape, ExtremeTemperaturesStayFinite) {
       expect_is_distribution(shape(row, {.temperature = temperature, .top_p = top_p}));
   }
   const std::vector<float> mild = {1, 2, 2, 0};
-  EXPECT_EQ(shape(mild, {.temperature = 1e-6}).ids, (Ids{1, 2}));
+  EXPECT_EQ(shape(mild, {.temperature = 1e-6}).ids(), (Ids{1, 2}));
   const auto flat = shape(mild, {.temperature = 100});
-  for (const double p : flat.p) EXPECT_NEAR(p, 0.25, 0.005);
+  for (const double p : flat.p()) EXPECT_NEAR(p, 0.25, 0.005);
 }
 
 TEST(Shape, MinusInfinityMasksAnId) {
-  EXPECT_EQ(shape(std::vector<float>{-kInf, 1, -kInf, 0}, {.temperature = 1}).ids, (Ids{1, 3}));
+  EXPECT_EQ(shape(std::vector<float>{-kInf, 1, -kInf, 0}, {.temperature = 1}).ids(), (Ids{1, 3}));
 }
 
 // Case B104: such logits once became token 0, thousands of times.

@@ -167,8 +167,8 @@ TEST_P(DraftBlocks, TheNextDraftIsThatOfAFreshPrefillAfterEveryAcceptance) {
           const DraftBlock fresh = fresh_draft(model(), sequence, at_depth);
           ASSERT_EQ(block.tokens, fresh.tokens) << "round " << round_number;
           for (std::size_t i = 0; i < block.q.size(); ++i) {
-            ASSERT_EQ(block.q[i].ids, fresh.q[i].ids) << "round " << round_number;
-            ASSERT_EQ(block.q[i].p, fresh.q[i].p) << "round " << round_number;
+            ASSERT_EQ(block.q[i].ids(), fresh.q[i].ids()) << "round " << round_number;
+            ASSERT_EQ(block.q[i].p(), fresh.q[i].p()) << "round " << round_number;
           }
           const auto first = truth.text.begin() + static_cast<std::ptrdiff_t>(sequence.tokens.size());
           Ids tokens(first, first + at_depth);
@@ -280,11 +280,11 @@ void enumerate(const Model& model, const Ids& text, const SamplingOptions& sampl
   }
   const Evaluation rows = evaluate(model, text, 0);
   const Distribution p = shape(row(rows.logits, rows.positions - 1, rows.vocab), sampling);
-  for (std::size_t i = 0; i < p.ids.size(); ++i) {
+  for (std::size_t i = 0; i < p.ids().size(); ++i) {
     Ids longer = text;
-    longer.push_back(p.ids[i]);
-    generated.push_back(p.ids[i]);
-    enumerate(model, longer, sampling, tokens - 1, probability * p.p[i], out, generated);
+    longer.push_back(p.ids()[i]);
+    generated.push_back(p.ids()[i]);
+    enumerate(model, longer, sampling, tokens - 1, probability * p.p()[i], out, generated);
     generated.pop_back();
   }
 }

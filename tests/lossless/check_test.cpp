@@ -124,12 +124,14 @@ TEST_F(LosslessCheckTest, ADrafterThatMisstatesItsDistributionFailsTheRatioCheck
   // The drafted id seems far less likely than it was, so acceptance keeps nearly all of them.
   Edited liar(honest, [](const Sequence&, int, DraftBlock& block) {
     for (std::size_t i = 0; i < block.tokens.size(); ++i) {
-      Distribution& q = block.q[i];
-      if (q.ids.size() < 2) continue;
-      const auto at = static_cast<std::size_t>(std::ranges::find(q.ids, block.tokens[i]) - q.ids.begin());
-      const double moved = q.p[at] * (1 - 1e-6);
-      q.p[at] -= moved;
-      q.p[at == 0 ? 1 : 0] += moved;
+      const auto& ids = block.q[i].ids();
+      std::vector<double> p = block.q[i].p();
+      if (ids.size() < 2) continue;
+      const auto at = static_cast<std::size_t>(std::ranges::find(ids, block.tokens[i]) - ids.begin());
+      const double moved = p[at] * (1 - 1e-6);
+      p[at] -= moved;
+      p[at == 0 ? 1 : 0] += moved;
+      block.q[i] = Distribution(ids, std::move(p));
     }
   });
   LosslessOptions options = quick();

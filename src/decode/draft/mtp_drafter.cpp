@@ -32,9 +32,9 @@ void add_pairs(
 
 /// Draws the next draft token of a block from one row of head logits. False when no token can be drawn from it: the
 /// block ends there, and a broken head costs speed, never the answer.
-bool draw(Sequence& sequence, DraftBlock& block, std::span<const float> logits) {
+bool draw(Sequence& sequence, DraftBlock& block, LogitRow row) {
   std::string problem;
-  auto q = next_distribution(sequence, block.tokens, logits, problem);
+  auto q = next_distribution(sequence, block.tokens, std::move(row), problem);
   if (!q) return false;
   const auto index = static_cast<std::uint32_t>(sequence.generated() + static_cast<int>(block.tokens.size()));
   block.q.push_back(std::move(*q));
@@ -110,7 +110,8 @@ std::vector<DraftBlock> MtpDrafter::propose(std::span<Sequence* const> sequences
     std::vector<int> rows;
     for (std::size_t row = 0; row < drafting.size(); ++row) {
       const std::size_t i = drafting[row];
-      if (draw(*sequences[i], blocks[i], logits.subspan(row * width, width)) && depths[i] > pass.step) {
+      const LogitRow values(logits.subspan(row * width, width), forward.logits.storage);  // q goes on looking at it
+      if (draw(*sequences[i], blocks[i], values) && depths[i] > pass.step) {
         next.push_back(i);
         rows.push_back(static_cast<int>(row));
       }

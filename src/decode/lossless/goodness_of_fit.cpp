@@ -55,9 +55,9 @@ void GoodnessOfFit::add(const std::map<TokenId, int>& counts, const Distribution
   };
   std::vector<Cell> cells;
   Cell rare;
-  for (std::size_t i = 0; i < expected.ids.size(); ++i) {
-    const auto found = counts.find(expected.ids[i]);
-    const Cell cell = {draws * expected.p[i], found == counts.end() ? 0.0 : found->second};
+  for (std::size_t i = 0; i < expected.ids().size(); ++i) {
+    const auto found = counts.find(expected.ids()[i]);
+    const Cell cell = {draws * expected.p()[i], found == counts.end() ? 0.0 : found->second};
     if (cell.expected >= kFewest) {
       cells.push_back(cell);
     } else {

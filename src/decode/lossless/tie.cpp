@@ -25,7 +25,7 @@ Distribution distribution(const Model& model, const std::vector<TokenId>& prompt
   std::string problem;
   auto result = next_distribution(sequence, before, logits, problem);
   if (!result) fail(ErrorCode::internal, "[lossless] {}", problem);
-  return std::move(*result);
+  return result->listed();
 }
 
 /// Filters moved so far that an id whose place a difference of `tolerance` decides is kept.
@@ -66,7 +66,7 @@ double deciding_margin(const Model& model, const std::vector<TokenId>& prompt, c
     for (const TokenId id : {a, b}) {
       if (d.probability(id) > 0) continue;
       double least = 1;  // of those that top-k kept: the border that the id would have to cross
-      for (const TokenId kept : d.ids) least = std::min(least, wider.probability(kept));
+      for (const TokenId kept : d.ids()) least = std::min(least, wider.probability(kept));
       const bool ranked = options.sampling.top_k > 0;
       margin = std::max(margin, ranked ? std::log(least) - log_p(wider, id) : 0.0);
       if (wider.probability(id) == 0) margin = std::numeric_limits<double>::infinity();

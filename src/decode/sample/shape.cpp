@@ -7,56 +7,21 @@
 #include <utility>
 
 #include "base/error.h"
-#include "decode/sample/row.h"
+#include "decode/sample/candidates.h"
+#include "decode/sample/scan.h"
 
 namespace foresay {
 namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
-constexpr double kNoFloor = -std::numeric_limits<double>::infinity();
-
-/// One id and its logit.
-struct Candidate {
-  float logit;
-  TokenId id;
-};
-
-/// The total order of a row: higher logit first, lower id among equals.
-bool more_likely(const Candidate& a, const Candidate& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
-
-/// Candidates that pass min-p, top-k and the part of top-p that needs no order, in no order.
-///   floor  lowest logit kept, relative to the peak
-std::vector<Candidate> collect(std::span<const float> row, double peak_logit, double floor, std::size_t top_k) {
-  // A buffer somewhat larger than k is cut back to k whenever it is full. What is cut can never return, so its border
-  // rejects most of the row with one comparison. Ids ascend, so a later id that equals the border loses the tie.
-  constexpr std::size_t kSlack = 1024;
-  const bool cuts = top_k > 0 && top_k < row.size();
-  const std::size_t room = cuts ? 2 * top_k + kSlack : row.size() + 1;
-  std::vector<Candidate> kept;
-  float border = -kInfinity;
-  const auto cut = [&] {
-    const auto last = kept.begin() + static_cast<std::ptrdiff_t>(top_k) - 1;
-    std::nth_element(kept.begin(), last, kept.end(), more_likely);
-    kept.resize(top_k);
-    border = kept.back().logit;
-  };
-  for (std::size_t id = 0; id < row.size(); ++id) {
-    if (!(row[id] > border) || row[id] - peak_logit < floor) continue;
-    kept.push_back({row[id], static_cast<TokenId>(id)});
-    if (kept.size() == room) cut();
-  }
-  if (cuts && kept.size() > top_k) cut();
-  return kept;
-}
 
 /// A row on its way through the chain: first the whole row, then what the filters left. Everything is relative to the
 /// peak of what is left, in units of the row divided by the temperature once that step has been taken.
 class Chain {
  public:
-  Chain(std::span<const float> row, const SamplingOptions& options, Peak peak)
-      : row_(row), options_(options), peak_logit_(peak.logit) {}
+  /// `row` without what cannot be emitted.
+  Chain(LogitRow row, const SamplingOptions& options, Peak peak)
+      : source_(std::move(row)), row_(source_.logits), options_(options), peak_(peak), peak_logit_(peak.logit) {}
 
   void run(bool xtc) {
     const std::vector<SamplingStep>& order = options_.order;
@@ -73,26 +38,21 @@ class Chain {
   }
 
   [[nodiscard]] Distribution distribution() && {
-    Distribution d;
+    if (whole_) return Distribution(RowSoftmax(std::move(source_), peak_, temperature_));
+    std::vector<TokenId> ids;
+    std::vector<double> p;
     double total = 0;
-    const auto add = [&](TokenId id, float logit) {
-      const double weight = this->weight(logit);
+    std::ranges::sort(kept_, {}, &Candidate::id);
+    for (const Candidate& each : kept_) {
+      const double weight = this->weight(each.logit);
       // Below the normal range a weight divided by the total could round to 0, and support means positive.
-      if (weight < std::numeric_limits<double>::min()) return;
-      d.ids.push_back(id);
-      d.p.push_back(weight);
+      if (weight < std::numeric_limits<double>::min()) continue;
+      ids.push_back(each.id);
+      p.push_back(weight);
       total += weight;
-    };
-    d.ids.reserve(whole_ ? row_.size() : kept_.size());
-    d.p.reserve(d.ids.capacity());
-    if (whole_) {
-      for (std::size_t id = 0; id < row_.size(); ++id) add(static_cast<TokenId>(id), row_[id]);
-    } else {
-      std::ranges::sort(kept_, {}, &Candidate::id);
-      for (const Candidate& each : kept_) add(each.id, each.logit);
     }
-    for (double& p : d.p) p /= total;
-    return d;
+    for (double& each : p) each /= total;
+    return {std::move(ids), std::move(p)};
   }
 
  private:
@@ -138,7 +98,7 @@ class Chain {
       if (order[i] == SamplingStep::min_p) floor = std::max(floor, std::log(options_.min_p) * temperature_);
       if (order[i] == SamplingStep::top_p) {
         top_p = true;
-        for (const float logit : row_) total += weight(logit);
+        total = sum_exp(row_, peak_logit_, std::min(1 / temperature_, std::numeric_limits<double>::max()));
         // All ids lighter than this together weigh less than 1 - top_p, so top-p drops them. The margin is far above
         // rounding.
         const double light = (1 - options_.top_p) * total / static_cast<double>(row_.size());
@@ -229,9 +189,11 @@ class Chain {
     peak_logit_ = std::ranges::max_element(kept_, {}, &Candidate::logit)->logit;
   }
 
+  LogitRow source_;
   std::span<const float> row_;
   const SamplingOptions& options_;
-  double peak_logit_;
+  Peak peak_;
+  double peak_logit_;       ///< of what is left
   double temperature_ = 1;  ///< 1 until that step has been taken
   bool whole_ = true;       ///< nothing was filtered yet
   std::vector<Candidate> kept_;
@@ -239,10 +201,15 @@ class Chain {
 
 }  // namespace
 
-Distribution shape(std::span<const float> logits, const SamplingOptions& options, bool xtc) {
-  const Peak peak = find_peak(logits, options.vocab_limit);
+Distribution shape(LogitRow row, const SamplingOptions& options, bool xtc) {
+  const Peak peak = find_peak(row.logits, options.vocab_limit);
+  return shape(std::move(row), peak, options, xtc);
+}
+
+Distribution shape(LogitRow row, Peak peak, const SamplingOptions& options, bool xtc) {
   if (options.greedy()) return {{peak.id}, {1.0}};
-  Chain chain(emittable(logits, options.vocab_limit), options, peak);
+  row.logits = emittable(row.logits, options.vocab_limit);
+  Chain chain(std::move(row), options, peak);
   chain.run(xtc);
   return std::move(chain).distribution();
 }

@@ -1,0 +1,65 @@
+#include "decode/sample/scan.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "base/cpu_features.h"
+#include "decode/sample/scan_variants.h"
+
+namespace foresay {
+namespace scan_variants {
+
+std::span<const Walks* const> available() {
+  static const std::vector<const Walks*> all = [] {
+    std::vector<const Walks*> found = {&kReference};
+#if defined(__x86_64__)
+    const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
+    if (avx2) found.push_back(&kAvx2);
+    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
+      found.push_back(&kAvx512);
+    }
+#endif
+    return found;
+  }();
+  return all;
+}
+
+}  // namespace scan_variants
+
+namespace {
+
+const scan_variants::Walks& walks() {
+  return current_isa() == Isa::reference ? scan_variants::kReference : *scan_variants::available().back();
+}
+
+}  // namespace
+
+Survey survey(std::span<const float> row) {
+  return walks().survey(row);
+}
+
+double sum_exp(std::span<const float> row, double peak, double scale) {
+  return walks().sum_exp(row, peak, scale);
+}
+
+Hits next_above(std::span<const float> row, std::size_t from, float border) {
+  return walks().next_above(row, from, border);
+}
+
+Contest contest(const PhiloxInputs& noise, float peak, double temperature, double best) {
+  constexpr double kLog2e = 1.4426950408889634, kMargin = 1e-3;
+  constexpr double kMostScale = std::numeric_limits<float>::max();  // a lesser scale bounds from above
+  constexpr double kEveryColumn = 1e4;
+  // 127 is the exponent's bias in a float, 31 makes the bound a count of 2^-31.
+  const double bias = best > -kEveryColumn ? 127 + 31 + kMargin - best * kLog2e : kEveryColumn;
+  return {noise, peak, static_cast<float>(std::min(kLog2e / temperature, kMostScale)), static_cast<float>(bias)};
+}
+
+Hits next_contenders(std::span<const float> row, std::size_t from, const Contest& contest) {
+  return walks().next_contenders(row, from, contest);
+}
+
+}  // namespace foresay
