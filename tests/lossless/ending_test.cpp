@@ -146,7 +146,7 @@ TEST_P(Ending, FewerTokensThanADraft) {
 
 // B88: what only drafting needs is there only when drafting.
 TEST_P(Ending, DepthZeroCostsWhatAModelWithoutAHeadCosts) {
-  const Loaded headless(subject_().folder(), 1, MtpMode::off);
+  const Loaded headless(subject_().folder(), make_cpu_ops(1, subject_().activations()), MtpMode::off);
   EXPECT_EQ(headless.model->info().max_depth, 0);
   DecodeOptions options;
   options.max_tokens = 10;
@@ -429,7 +429,7 @@ TEST(DamagedHead, NaNInTheFusionMatrixDoesNotChangeTheAnswer) {
   write_tiny(folder.path(), tiny_hybrid());
   edit_tensors(
       folder.path() / "model.safetensors", [](TensorMap& tensors) { tensors.at("mtp.fc.weight").set(70, kNaN); });
-  const Loaded damaged(folder.path(), 1, MtpMode::on);
+  const Loaded damaged(folder.path(), 1);
   ASSERT_GT(damaged.model->info().max_depth, 0);
   for (const int depth : {1, 3, 8}) {
     options.depth = depth;

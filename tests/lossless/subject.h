@@ -32,8 +32,8 @@ namespace foresay {
 
 /// A model on a lane of its own.
 struct Loaded {
-  Loaded(const std::filesystem::path& folder, int threads, MtpMode mtp = MtpMode::on)
-      : Loaded(folder, make_cpu_ops(threads), mtp) {}
+  Loaded(const std::filesystem::path& folder, int threads, CpuActivations activations = CpuActivations::float32)
+      : Loaded(folder, make_cpu_ops(threads, activations)) {}
   Loaded(const std::filesystem::path& folder, std::unique_ptr<Ops> lane, MtpMode mtp = MtpMode::on)
       : ops(std::move(lane)) {
     Report report;
@@ -53,10 +53,12 @@ inline constexpr int kPromptLengths[] = {1, 5, 63, 64, 65, 130};
 /// One checkpoint of the suite.
 class Subject {
  public:
-  Subject(std::string name, std::filesystem::path folder) : name_(std::move(name)), folder_(std::move(folder)) {}
+  Subject(std::string name, std::filesystem::path folder, CpuActivations activations)
+      : name_(std::move(name)), folder_(std::move(folder)), activations_(activations) {}
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
+  [[nodiscard]] CpuActivations activations() const { return activations_; }
   [[nodiscard]] bool is_present() const { return std::filesystem::exists(folder_ / "config.json"); }
   /// Has a head that is often right; a pass costs fifty times one of the others.
   [[nodiscard]] bool is_trained() const { return std::filesystem::exists(folder_ / "tokenizer.json"); }
@@ -64,7 +66,7 @@ class Subject {
   /// The model on `threads` threads, loaded once.
   [[nodiscard]] const Model& model(int threads = 1) {
     auto& loaded = loaded_[threads];
-    if (!loaded) loaded = std::make_unique<Loaded>(folder_, threads);
+    if (!loaded) loaded = std::make_unique<Loaded>(folder_, threads, activations_);
     return *loaded->model;
   }
 
@@ -98,6 +100,7 @@ class Subject {
 
   std::string name_;
   std::filesystem::path folder_;
+  CpuActivations activations_;
   std::map<int, std::unique_ptr<Loaded>> loaded_;
   Ids text_;
 };
@@ -111,28 +114,32 @@ class Subject {
   return options;
 }
 
-/// The subject of a name in kSubjects. Synthetic ones are written when first asked for.
-[[nodiscard]] inline Subject& subject(const std::string& name) {
+/// The subject of a name in kSubjects: a checkpoint, with int8 activations where the name says so. Synthetic ones are
+/// written when first asked for.
+[[nodiscard]] inline Subject& subject(const std::string& full_name) {
   static const TempDir written;
   static std::map<std::string, std::unique_ptr<Subject>> subjects;
-  auto& found = subjects[name];
+  auto& found = subjects[full_name];
   if (found) return *found;
+  constexpr std::string_view kInt8 = "_int8";
+  const bool int8 = full_name.ends_with(kInt8);
+  const std::string name = full_name.substr(0, full_name.size() - (int8 ? kInt8.size() : 0));
   const std::map<std::string, TinyOptions> synthetic = {{"tiny", tiny()}, {"tiny_tied", tiny_tied()},
       {"tiny_hybrid", tiny_hybrid()}, {"tiny_hybrid_4bit", tiny_hybrid_4bit()}};
   std::filesystem::path folder;
   if (const auto options = synthetic.find(name); options != synthetic.end()) {
-    folder = write_tiny(written.path() / name, options->second);
+    folder = write_tiny(written.path() / full_name, options->second);
   } else if (name == "random_qwen3_5") {
     folder = std::filesystem::path(FORESAY_TEST_DATA) / "random" / "qwen3_5";
   } else {
     folder = std::filesystem::path(FORESAY_MODELS) / (name == "trained" ? "tiny-qwen3_5" : "tiny-qwen3_5-4bit");
   }
-  found = std::make_unique<Subject>(name, folder);
+  found = std::make_unique<Subject>(full_name, folder, int8 ? CpuActivations::int8 : CpuActivations::float32);
   return *found;
 }
 
-inline const std::string kSubjects[] = {
-    "tiny", "tiny_tied", "tiny_hybrid", "tiny_hybrid_4bit", "random_qwen3_5", "trained", "trained_4bit"};
+inline const std::string kSubjects[] = {"tiny", "tiny_tied", "tiny_hybrid", "tiny_hybrid_4bit", "tiny_hybrid_4bit_int8",
+    "random_qwen3_5", "trained", "trained_4bit", "trained_4bit_int8"};
 
 /// Greedy, then samplers whose ids must not depend on drafting: a seed makes acceptance coupled.
 [[nodiscard]] inline SamplingOptions sampling(int index) {
