@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstdint>
+#include <functional>
 #include <thread>
-#include <vector>
 
 #include "cli/bench/timed_model.h"
 
 namespace foresay::cli {
 namespace {
 
-constexpr int kRuns = 8;
 constexpr std::size_t kLanes = 32;  // independent sums, so that loads do not wait for additions
 
 /// What each width below is compiled from.
@@ -52,36 +50,37 @@ Sum widest() {
 }
 #endif
 
+/// Runs body(thread) on threads that begin together; milliseconds of the slowest.
+double slowest_ms(std::size_t threads, const std::function<void(std::size_t)>& body) {
+  std::atomic<std::size_t> waiting{threads};
+  std::vector<std::thread> running;
+  std::vector<double> taken(threads);
+  for (std::size_t i = 0; i < threads; ++i) {
+    running.emplace_back([&, i] {
+      --waiting;
+      while (waiting > 0) std::this_thread::yield();
+      const auto start = std::chrono::steady_clock::now();
+      body(i);
+      taken[i] = milliseconds_since(start);
+    });
+  }
+  for (std::thread& thread : running) thread.join();
+  return std::ranges::max(taken);
+}
+
 }  // namespace
 
-double read_bandwidth(int threads, std::size_t bytes) {
-  const auto count = static_cast<std::size_t>(threads);
-  const std::size_t words = bytes / sizeof(std::uint64_t) / count;  // of a thread
-  std::vector<std::vector<std::uint64_t>> parts(count);
+ReadMeter::ReadMeter(int threads, std::size_t bytes) : parts_(static_cast<std::size_t>(threads)) {
+  const std::size_t words = bytes / sizeof(std::uint64_t) / parts_.size();
+  (void)slowest_ms(parts_.size(), [&](std::size_t i) { parts_[i].assign(words, i); });
+}
+
+double ReadMeter::gbps() const {
   const Sum sum = widest();
   std::atomic<std::uint64_t> kept{0};  // so that no sum is left out
-  double best = 0;
-  for (int run = 0; run <= kRuns; ++run) {  // the first one makes the buffers
-    std::atomic<int> waiting{threads};
-    std::vector<std::thread> readers;
-    std::vector<double> taken(count);
-    for (std::size_t i = 0; i < count; ++i) {
-      readers.emplace_back([&, i] {
-        if (run == 0) parts[i].assign(words, i);
-        --waiting;
-        while (waiting > 0) std::this_thread::yield();
-        const auto start = std::chrono::steady_clock::now();
-        kept += sum(parts[i].data(), words);
-        taken[i] = milliseconds_since(start);
-      });
-    }
-    for (std::thread& reader : readers) reader.join();
-    const double slowest = std::ranges::max(taken);
-    if (run > 0 && slowest > 0) {
-      best = std::max(best, static_cast<double>(words * count * sizeof(std::uint64_t)) / (slowest * 1e6));
-    }
-  }
-  return best;
+  const double ms = slowest_ms(parts_.size(), [&](std::size_t i) { kept += sum(parts_[i].data(), parts_[i].size()); });
+  return static_cast<double>(parts_.size() * parts_.front().size() * sizeof(std::uint64_t)) /
+         (std::max(ms, 1e-6) * 1e6);
 }
 
 }  // namespace foresay::cli

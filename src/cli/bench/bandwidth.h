@@ -2,11 +2,22 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <vector>
 
 namespace foresay::cli {
 
-/// GB/s (10^9 bytes) that `threads` threads together read from a buffer of `bytes`, the best of several runs. Make it
-/// several times larger than the last cache. Takes about a second for 1 GiB.
-[[nodiscard]] double read_bandwidth(int threads, std::size_t bytes);
+/// Buffers that `threads` threads read together, `bytes` in all: make that several times the last cache.
+class ReadMeter {
+ public:
+  ReadMeter(int threads, std::size_t bytes);
+
+  /// GB/s (10^9 bytes) of one run over all of them. The best of several, taken between other measurements, is what the
+  /// machine can do.
+  [[nodiscard]] double gbps() const;
+
+ private:
+  std::vector<std::vector<std::uint64_t>> parts_;  ///< [threads], each filled by the thread that reads it
+};
 
 }  // namespace foresay::cli

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 
 #include "base/error.h"
@@ -96,6 +97,7 @@ nlohmann::ordered_json memory_line(const Subject& subject) {
 
 int run(const Options& options) {
   const Subject subject(options.subject);
+  if (!options.subject.isa.empty()) ::setenv("FORESAY_ISA", options.subject.isa.c_str(), 1);  // for the processes below
   // First, while this process has done nothing but load.
   const auto memory = memory_line(subject);
   std::vector<double> taken;
@@ -117,7 +119,6 @@ int run(const Options& options) {
 std::function<int()> add_bench_load(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_subject_options(app, options->subject);
-  app.remove_option(app.get_option("--isa"));  // other processes are measured, which choose for themselves
   app.add_option("--repeats", options->repeats, "Processes to start; the median counts")
       ->check(whole_number(1, 1000))
       ->capture_default_str();

@@ -1,6 +1,7 @@
 // foresay bench passes: what a verify pass costs by its rows, what a draft step costs, and how near that is to the
 // memory's own speed.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 
 #include "base/error.h"
 #include "cli/bench/bandwidth.h"
@@ -39,6 +40,9 @@ int run(const Options& options) {
   Reading reading(subject, options.context);
   const bool has_head = subject.open().has_head();
 
+  const ReadMeter meter(subject.threads(), static_cast<std::size_t>(options.buffer_mib) << 20);
+  double bandwidth = 0;
+
   // In turns, so that a neighbour on the machine slows all of them.
   std::vector<std::vector<double>> taken(rows.size());
   std::vector<double> draft_taken;
@@ -49,8 +53,8 @@ int run(const Options& options) {
     }
     const double ms = has_head ? reading.draft_ms() : 0;
     if (i >= 0) draft_taken.push_back(ms);
+    bandwidth = std::max(bandwidth, meter.gbps());
   }
-  const double bandwidth = read_bandwidth(subject.threads(), static_cast<std::size_t>(options.buffer_mib) << 20);
 
   auto roof = subject.line("bandwidth");
   roof["threads"] = subject.threads();

@@ -32,9 +32,7 @@ Packing packing_of(const SubjectOptions& options) {
 
 /// Before the model is opened: what a load does may depend on the instruction set.
 SubjectOptions prepare(SubjectOptions options) {
-  for (const Isa isa : available_isas()) {
-    if (name_of(isa) == options.isa) use_isa(isa);
-  }
+  if (!options.isa.empty()) use_isa(options.isa);
   for (const Shape& shape : shapes()) {
     if (shape.name == options.shape) options.model.folder = shape_folder(shape, packing_of(options)).string();
   }
