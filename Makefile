@@ -17,7 +17,7 @@ build: build/release/build.ninja  ## Build the program, release
 
 # Tests include the MLX lane, from the wheel in .venv. A folder that was configured before .venv came does not know of
 # it, so these configure again: a second where nothing changed.
-test: .venv/.ready build/release/build.ninja  ## Build and run every test
+test: .venv/.ready build/.setup-tests build/release/build.ninja  ## Build and run every test
 	@$(call configure,release)
 	@cmake --build --preset release
 	@ctest --preset release
@@ -42,6 +42,9 @@ build/%/build.ninja: build/.setup CMakePresets.json
 
 build/.setup: tools/setup.sh
 	@mkdir -p build && tools/setup.sh && touch $@
+
+build/.setup-tests: tools/setup.sh build/.setup
+	@tools/setup.sh tests && touch $@
 
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp')
 
