@@ -17,12 +17,14 @@ std::optional<Distribution> next_distribution(
       index < options.min_tokens ? std::span<const TokenId>(options.stop_ids) : std::span<const TokenId>();
 
   problem.clear();
-  auto peak = look_for_peak(row.logits, sampling.vocab_limit, problem);
+  auto peak = look_for_peak(row, sampling.vocab_limit, problem);
   if (peak && has_processors(sampling, forbidden)) {
     std::vector<float> processed(row.logits.begin(), row.logits.end());
-    process(processed, {sequence.tokens, drafted}, sampling, forbidden);
+    process(processed, {sequence.tokens, drafted}, sampling, forbidden, row.vocabulary.get());
+    auto vocabulary = std::move(row.vocabulary);
     row = LogitRow(std::move(processed));
-    peak = look_for_peak(row.logits, sampling.vocab_limit, problem);
+    row.vocabulary = std::move(vocabulary);
+    peak = look_for_peak(row, sampling.vocab_limit, problem);
     if (!peak) problem += " after bias, penalties and bad words";
   }
   if (!peak) return std::nullopt;

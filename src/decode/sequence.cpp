@@ -32,6 +32,10 @@ Sequence::Sequence(
   validate(options.sampling);
   if (options.depth < 0 || options.depth > 8)
     fail(ErrorCode::usage, "--depth: expected 0 to 8, found {}", options.depth);
+  if (options.draft_vocabulary < -1) {
+    fail(ErrorCode::usage, "--draft-vocab: expected a number of ids >= 1, 0 (all) or -1 (as it pays), found {}",
+        options.draft_vocabulary);
+  }
   if (options.max_tokens < 1) fail(ErrorCode::usage, "--max-tokens: expected 1 or more, found {}", options.max_tokens);
   if (options.min_tokens < 0 || options.min_tokens > options.max_tokens) {
     fail(ErrorCode::usage, "--min-tokens: expected 0 to {} (the most tokens), found {}", options.max_tokens,

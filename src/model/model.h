@@ -52,11 +52,12 @@ struct HeadPass {
   std::vector<Slice> slices;    ///< over head caches
   std::vector<int>
       output_rows;  ///< rows that draft; the others only fill the cache: no attention, no MLP, no vocabulary matrix
+  const VocabularySubset* vocabulary = nullptr;  ///< the ids whose logits are wanted; null is all of them
 };
 
 struct HeadForward {
   Tensor recycled;  ///< [output_rows, D] hidden state for the next step
-  Tensor logits;    ///< [output_rows, V]
+  Tensor logits;    ///< [output_rows, V], or [output_rows, vocabulary->size()] of a subset
 };
 
 /// A loaded model. Parameters are const; per-sequence state lives in the cache sets. Engine thread only.

@@ -16,6 +16,8 @@
 
 namespace foresay {
 
+struct VocabularySubset;
+
 /// Consecutive rows of a pass that belong to one sequence, and that sequence's cache in the layer at hand. Row i of the
 /// slice has position cache->length() + i, taken before the operation appends.
 struct CacheSlice {
@@ -75,7 +77,11 @@ class Ops {
   [[nodiscard]] virtual Tensor concat(const Tensor& left, const Tensor& right) = 0;  // [R, A], [R, B] -> [R, A+B]
   [[nodiscard]] virtual Tensor add(const Tensor& a, const Tensor& b) = 0;
   [[nodiscard]] virtual Tensor rms_norm(const Tensor& x, const Vector& gain, float eps) = 0;
-  [[nodiscard]] virtual Tensor linear(const Tensor& x, const Matrix& w) = 0;      // [R, in] -> [R, out]
+  [[nodiscard]] virtual Tensor linear(const Tensor& x, const Matrix& w) = 0;  // [R, in] -> [R, out]
+  /// linear() with the rows of w that the subset names alone: [R, in] -> [R, rows.size()], the very values of those
+  /// columns. Unless a lane knows better, the whole product is made, read and picked from.
+  [[nodiscard]] virtual Tensor linear_subset(const Tensor& x, const Matrix& w, const VocabularySubset& rows);
+  [[nodiscard]] virtual bool gains_from_subset() const { return false; }  ///< linear_subset() costs what its rows do
   [[nodiscard]] virtual Tensor swiglu(const Tensor& gate, const Tensor& up) = 0;  // silu(gate) * up
 
   // The same, several at a time, for lanes where a step costs more than its arithmetic.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -126,6 +127,83 @@ TEST_P(MtpDrafterTest, SequencesThatShareAStepDraftAsAlone) {
     const Ready alone = ready(subject_().prompt(lengths[i], static_cast<std::uint32_t>(i)), solo);
     observe(solo, alone, 0, alone.hidden.rows);
     expect_same(blocks[i], propose(solo, *alone.sequence, depths[i]), fmt::format("sequence {}", i));
+  }
+}
+
+// With drafts from a part of the vocabulary, q is a distribution over the low ids, what is always wanted and the
+// context, and nothing else; whoever shares the pass.
+TEST_P(MtpDrafterTest, DraftsFromAPartOfTheVocabularyComeFromItAndTheContext) {
+  const int vocab = model().info().vocab;
+  for (const int low : {1, vocab / 4, vocab / 2}) {
+    MtpDrafter drafter(model(), {vocab - 1, 0, vocab + 5});
+    std::vector<Ready> all;
+    std::vector<Sequence*> sequences;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      all.push_back(ready(subject_().prompt(6 + 10 * static_cast<int>(i), i), drafter));
+      all.back().sequence->options.draft_vocabulary = i == 2 ? low + 1 : low;
+      observe(drafter, all.back(), 0, all.back().hidden.rows);
+      sequences.push_back(all.back().sequence.get());
+    }
+    const auto blocks = drafter.propose(sequences, std::vector<int>{4, 2, 8});
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      const Ids& text = sequences[i]->tokens;
+      Ids expected;
+      for (TokenId id = 0; id < vocab; ++id) {
+        const bool in_context = std::ranges::find(text, id) != text.end();
+        if (id < sequences[i]->options.draft_vocabulary || id == vocab - 1 || in_context) expected.push_back(id);
+      }
+      for (const Distribution& q : blocks[i].q) EXPECT_EQ(q.ids(), expected) << "low " << low << " sequence " << i;
+
+      MtpDrafter solo(model(), {vocab - 1, 0, vocab + 5});
+      const Ready alone = ready(text, solo);
+      alone.sequence->options.draft_vocabulary = sequences[i]->options.draft_vocabulary;
+      observe(solo, alone, 0, alone.hidden.rows);
+      expect_same(blocks[i], propose(solo, *alone.sequence, static_cast<int>(blocks[i].tokens.size())),
+          fmt::format("low {} sequence {}", low, i));
+    }
+  }
+}
+
+TEST_P(MtpDrafterTest, GreedyDraftsFromAPartAreThoseOfTheWholeWhileItHasThem) {
+  const int vocab = model().info().vocab;
+  int same = 0, parted = 0;
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    const Ids text = subject_().prompt(12, seed);
+    const auto drafts = [&](int low) {
+      MtpDrafter drafter(model());
+      const Ready all = ready(text, drafter);
+      all.sequence->options.sampling = {};
+      all.sequence->options.draft_vocabulary = low;
+      observe(drafter, all, 0, all.hidden.rows);
+      return propose(drafter, *all.sequence, 6).tokens;
+    };
+    const Ids whole = drafts(0);
+    ASSERT_EQ(whole.size(), 6u);
+    for (const int low : {vocab / 4, vocab / 2}) {
+      const Ids part = drafts(low);
+      for (std::size_t i = 0; i < whole.size(); ++i) {
+        if (whole[i] >= low && std::ranges::find(text, whole[i]) == text.end()) {
+          EXPECT_NE(part[i], whole[i]);
+          ++parted;
+          break;
+        }
+        ASSERT_EQ(part[i], whole[i]) << "low " << low << " draft " << i;
+        ++same;
+      }
+    }
+  }
+  EXPECT_GT(same, 20);
+  EXPECT_GT(parted, 0) << "the test never came to its border";
+}
+
+TEST_P(MtpDrafterTest, LeftToItselfASmallVocabularyIsDraftedFromWhole) {
+  for (const int asked : {-1, 0, model().info().vocab, 1 << 30}) {
+    MtpDrafter drafter(model());
+    const Ready all = ready(subject_().prompt(9), drafter);
+    all.sequence->options.draft_vocabulary = asked;
+    observe(drafter, all, 0, all.hidden.rows);
+    const auto block = propose(drafter, *all.sequence, 2);
+    EXPECT_EQ(static_cast<int>(block.q.front().ids().size()), model().info().vocab) << asked;
   }
 }
 

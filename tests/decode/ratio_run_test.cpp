@@ -124,12 +124,13 @@ class RatioRun : public ::testing::Test {
 
   /// Runs with one sampler against the distribution of another.
   double misfit_between(const SamplingOptions& wanted, const SamplingOptions& sampling, int depth = 2,
-      const MakeChance& make_chance = nullptr) {
+      const MakeChance& make_chance = nullptr, int draft_vocabulary = -1) {
     std::map<Tokens, double> joint;
     enumerate(*model_, wanted, prompt_, {}, 1, joint);
     MtpDrafter drafter(*model_);
     DecodeOptions options;
     options.depth = depth;
+    options.draft_vocabulary = draft_vocabulary;
     options.max_tokens = static_cast<int>(kJoint) + 1;  // one more, so that the first block has its full depth
     options.sampling = sampling;
     options.sampling.acceptance = Acceptance::ratio;
@@ -156,6 +157,13 @@ TEST_F(RatioRun, HasTheTargetsDistribution) {
 
 TEST_F(RatioRun, HasTheTargetsDistributionWithEveryTransformOn) {
   EXPECT_LT(misfit_of(2, every_transform()), 1);
+}
+
+TEST_F(RatioRun, HasTheTargetsDistributionWhenDraftsComeFromAPartOfTheVocabulary) {
+  for (const int low : {64, 1024}) {
+    EXPECT_LT(misfit_between(plain_sampling(), plain_sampling(), 2, nullptr, low), 1) << low;
+    EXPECT_LT(misfit_between(every_transform(), every_transform(), 2, nullptr, low), 1) << low;
+  }
 }
 
 TEST_F(RatioRun, WouldShowATransformThatIsLeftOut) {

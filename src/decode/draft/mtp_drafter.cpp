@@ -1,5 +1,10 @@
 #include "decode/draft/mtp_drafter.h"
 
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "decode/draft/draft_vocabulary.h"
 #include "decode/next_token.h"
 #include "decode/sequence.h"
 
@@ -10,10 +15,13 @@ namespace {
 // read at once, for keys and values only.
 constexpr int kMostPending = 16;
 
+constexpr int kLowIds = 32768;  // of 248320 of Qwen3.5 these make up nearly all of a text
+
 struct MtpState final : DraftState {
   std::unique_ptr<CacheSet> caches;
   std::vector<Tensor> pending;  ///< hidden states whose pairs are not in the caches yet
   int pending_rows = 0;
+  std::optional<DraftVocabulary> vocabulary;  ///< made when drafts first come from a part of it, by its own options
 };
 
 MtpState& state_of(Sequence& sequence) {
@@ -60,6 +68,24 @@ std::unique_ptr<DraftState> MtpDrafter::fork(DraftState& state) {
   return copy;
 }
 
+std::shared_ptr<const VocabularySubset> MtpDrafter::vocabulary_of(Sequence& sequence) const {
+  const DecodeOptions& options = sequence.options;
+  const int vocab = model_.info().vocab, asked = options.draft_vocabulary;
+  const int low = asked >= 0 ? asked : kLowIds;
+  if (low == 0 || low >= vocab || (asked < 0 && (vocab <= 2 * low || !model_.ops().gains_from_subset())))
+    return nullptr;
+  std::optional<DraftVocabulary>& own = state_of(sequence).vocabulary;
+  if (!own || own->low() != low) {
+    std::vector<TokenId> always = always_;
+    always.insert(always.end(), options.stop_ids.begin(), options.stop_ids.end());
+    for (const auto& [id, bias] : options.sampling.logit_bias) always.push_back(id);
+    std::erase_if(always, [&](TokenId id) { return id < 0 || id >= vocab; });
+    own.emplace(low, always);
+  }
+  own->grow(sequence.tokens);
+  return own->subset();
+}
+
 void MtpDrafter::observe(Sequence& sequence, const Tensor& hidden) {
   MtpState& state = state_of(sequence);
   state.pending.push_back(hidden);
@@ -96,6 +122,17 @@ std::vector<DraftBlock> MtpDrafter::propose(std::span<Sequence* const> sequences
   }
   if (drafting.empty()) return blocks;
 
+  // The pass makes the columns that any of its sequences draws from; each then sees its own.
+  std::vector<std::shared_ptr<const VocabularySubset>> own(sequences.size());
+  std::vector<const VocabularySubset*> all;
+  for (const std::size_t i : drafting) {
+    own[i] = vocabulary_of(*sequences[i]);
+    all.push_back(own[i].get());
+  }
+  const bool whole = std::ranges::find(all, nullptr) != all.end();
+  const VocabularySubset made = whole ? VocabularySubset{model_.info().vocab, {}} : union_of(all);
+  if (!whole) pass.vocabulary = &made;
+
   const std::vector<std::size_t> first_step = drafting;
   pass.hidden = ops.stack(hidden);
   std::vector<int> genuine(sequences.size());
@@ -110,8 +147,10 @@ std::vector<DraftBlock> MtpDrafter::propose(std::span<Sequence* const> sequences
     std::vector<int> rows;
     for (std::size_t row = 0; row < drafting.size(); ++row) {
       const std::size_t i = drafting[row];
-      const LogitRow values(logits.subspan(row * width, width), forward.logits.storage);  // q goes on looking at it
-      if (draw(*sequences[i], blocks[i], values) && depths[i] > pass.step) {
+      LogitRow values(logits.subspan(row * width, width), forward.logits.storage);  // q goes on looking at it
+      if (own[i] && own[i]->size() != made.size()) values = LogitRow(reduce(values.logits, made, *own[i]));
+      values.vocabulary = own[i];
+      if (draw(*sequences[i], blocks[i], std::move(values)) && depths[i] > pass.step) {
         next.push_back(i);
         rows.push_back(static_cast<int>(row));
       }
@@ -120,6 +159,7 @@ std::vector<DraftBlock> MtpDrafter::propose(std::span<Sequence* const> sequences
 
     HeadPass deeper;
     deeper.step = pass.step + 1;
+    deeper.vocabulary = pass.vocabulary;
     deeper.hidden = ops.select(forward.recycled, rows);
     for (std::size_t row = 0; row < next.size(); ++row) {
       const int at = static_cast<int>(row);

@@ -39,7 +39,7 @@ std::vector<Candidate> collect(std::span<const float> row, double peak_logit, do
     for (std::uint64_t mask = hits.mask; mask != 0; mask &= mask - 1) {
       const std::size_t column = hits.first + static_cast<std::size_t>(std::countr_zero(mask));
       if (!(row[column] > border) || row[column] - peak_logit < floor) continue;
-      kept.push_back({row[column], static_cast<TokenId>(column)});
+      kept.push_back({row[column], static_cast<std::uint32_t>(column)});
       if (kept.size() == room) cut();
     }
     hits = next_above(row, hits.first + kHitGroup, border);

@@ -2,23 +2,22 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <span>
 #include <vector>
-
-#include "foresay/token.h"
 
 namespace foresay {
 
 /// One column of a row and its logit.
 struct Candidate {
   float logit;
-  TokenId id;
+  std::uint32_t column;
 };
 
 /// The total order of a row: higher logit first, lower id among equals.
 [[nodiscard]] inline bool more_likely(const Candidate& a, const Candidate& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
+  return a.logit > b.logit || (a.logit == b.logit && a.column < b.column);
 }
 
 inline constexpr double kNoFloor = -std::numeric_limits<double>::infinity();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <cstddef>
 #include <limits>
+#include <span>
 
 #include "base/error.h"
 #include "decode/sample/scan.h"
@@ -22,50 +23,56 @@ class RowDraw {
 
   /// Nothing (-1) where all is taken.
   TokenId run() {
-    offer(row_.peak().id);  // first, for what it scores is already a high bar
+    offer(row_.peak().column);  // first, for what it scores is already a high bar
     if (taken_ != nullptr) offer_some();
+    std::size_t begin = 0;
     // Outside these ranges the bounds of a contest do not hold (scan.h).
     if (row_.temperature() <= 1e6 && std::abs(row_.peak().logit) <= 1e30f) {
-      look_at_contenders();
-    } else {
-      for (std::size_t column = 0; column < row_.logits().size(); ++column) offer(static_cast<TokenId>(column));
+      begin = std::min(row_.size(), row_.row().plain_columns());
+      look_at_contenders(row_.row().logits.first(begin));
     }
-    return winner_;
+    for (std::size_t column = begin; column < row_.size(); ++column) {
+      if (row_.log_weight(column) + KeyedNoise::kGumbelMax >= best_) offer(column);
+    }
+    return best_ > -kInfinity ? row_.row().id(winner_) : -1;
   }
 
  private:
+  static constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
   /// A bar from all over the row: of a residual the peak and long stretches may be gone, and without a bar each of
   /// their ids would be looked at.
   void offer_some() {
     constexpr std::size_t kSome = 256;
-    const std::size_t size = row_.logits().size(), stride = std::max<std::size_t>(1, size / kSome);
-    for (std::size_t column = 0; column < size; column += stride) offer(static_cast<TokenId>(column));
+    const std::size_t stride = std::max<std::size_t>(1, row_.size() / kSome);
+    for (std::size_t column = 0; column < row_.size(); column += stride) offer(column);
   }
 
-  void look_at_contenders() {
+  /// Columns that are ids themselves.
+  void look_at_contenders(std::span<const float> logits) {
     const PhiloxInputs inputs = noise_.inputs(index_, purpose_);
     const auto now = [&] { return contest(inputs, row_.peak().logit, row_.temperature(), best_); };
-    for (Hits hits = next_contenders(row_.logits(), 0, now()); hits.mask != 0;
-        hits = next_contenders(row_.logits(), hits.first + kHitGroup, now())) {
+    for (Hits hits = next_contenders(logits, 0, now()); hits.mask != 0;
+        hits = next_contenders(logits, hits.first + kHitGroup, now())) {
       for (std::uint64_t mask = hits.mask; mask != 0; mask &= mask - 1) {
-        offer(static_cast<TokenId>(hits.first + static_cast<std::size_t>(std::countr_zero(mask))));
+        offer(hits.first + static_cast<std::size_t>(std::countr_zero(mask)));
       }
     }
   }
 
-  void offer(TokenId id) {
-    const double score = log_weight(id) + noise_.gumbel(index_, purpose_, id);
-    if (score > best_ || (score == best_ && id < winner_)) {
+  void offer(std::size_t column) {
+    const double score = log_weight(column) + noise_.gumbel(index_, purpose_, row_.row().id(column));
+    if (score > best_ || (score == best_ && column < winner_)) {
       best_ = score;
-      winner_ = id;
+      winner_ = column;
     }
   }
 
   /// Relative to the peak's; -inf for what cannot be drawn.
-  [[nodiscard]] double log_weight(TokenId id) const {
-    if (taken_ == nullptr) return row_.log_weight(id);
-    const double left = row_.weight(id) / row_.total() - taken_->probability(id);
-    return left > 0 ? std::log(left * row_.total()) : -std::numeric_limits<double>::infinity();
+  [[nodiscard]] double log_weight(std::size_t column) const {
+    if (taken_ == nullptr) return row_.log_weight(column);
+    const double left = row_.probability(column) - taken_->probability(row_.row().id(column));
+    return left > 0 ? std::log(left * row_.total()) : -kInfinity;
   }
 
   const RowSoftmax& row_;
@@ -73,8 +80,8 @@ class RowDraw {
   const KeyedNoise& noise_;
   std::uint32_t index_;
   Purpose purpose_;
-  TokenId winner_ = -1;
-  double best_ = -std::numeric_limits<double>::infinity();
+  std::size_t winner_ = 0;
+  double best_ = -kInfinity;
 };
 
 }  // namespace

@@ -34,8 +34,8 @@ RowSoftmax::RowSoftmax(LogitRow row, Peak peak, double temperature)
       temperature_(temperature),
       scale_(std::min(1 / temperature, std::numeric_limits<double>::max())) {}  // 0 * inf would be NaN
 
-double RowSoftmax::weight(TokenId id) const {
-  return weight_of(log_weight(id));
+double RowSoftmax::probability(std::size_t column) const {
+  return weight_of(log_weight(column)) / total();
 }
 
 double RowSoftmax::total() const {
@@ -45,8 +45,8 @@ double RowSoftmax::total() const {
 
 double Distribution::probability(TokenId id) const {
   if (row_ && !taken_) {
-    const bool is_in = id >= 0 && static_cast<std::size_t>(id) < row_->logits().size();
-    return is_in ? row_->weight(id) / row_->total() : 0.0;
+    const auto column = row_->row().column(id);
+    return column && *column < row_->size() ? row_->probability(*column) : 0.0;
   }
   const List& all = list();
   const auto at = std::ranges::lower_bound(all.ids, id);
@@ -66,11 +66,8 @@ const Distribution::List& Distribution::list() const {
 }
 
 Distribution::List Distribution::list_of_row() const {
-  const std::size_t size = row_->logits().size();
-  const auto of = [&](std::size_t column) {
-    const auto id = static_cast<TokenId>(column);
-    return std::pair(id, row_->weight(id) / row_->total());
-  };
+  const std::size_t size = row_->size();
+  const auto of = [&](std::size_t column) { return std::pair(row_->row().id(column), row_->probability(column)); };
   List all;
   if (taken_) subtract(size, *taken_, of, all.ids, all.p);
   if (!all.ids.empty()) return all;

@@ -1,6 +1,7 @@
 // decode/sample/distribution.h: a next-token distribution after every transform.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
@@ -19,15 +20,16 @@ class RowSoftmax {
   /// `row` holds the logits that can be emitted alone; `peak` is its own.
   RowSoftmax(LogitRow row, Peak peak, double temperature);
 
-  [[nodiscard]] std::span<const float> logits() const { return row_.logits; }
+  [[nodiscard]] const LogitRow& row() const { return row_; }
+  [[nodiscard]] std::size_t size() const { return row_.logits.size(); }  ///< columns
   [[nodiscard]] Peak peak() const { return peak_; }
   [[nodiscard]] double temperature() const { return temperature_; }
-  /// ln p(id) - ln p(peak).
-  [[nodiscard]] double log_weight(TokenId id) const {
-    return (static_cast<double>(row_.logits[static_cast<std::size_t>(id)]) - peak_.logit) * scale_;
+  /// ln p - ln p(peak) of a column.
+  [[nodiscard]] double log_weight(std::size_t column) const {
+    return (static_cast<double>(row_.logits[column]) - peak_.logit) * scale_;
   }
-  [[nodiscard]] double weight(TokenId id) const;  ///< p(id) / p(peak)
-  [[nodiscard]] double total() const;             ///< 1 / p(peak); the first call walks over the row
+  [[nodiscard]] double probability(std::size_t column) const;
+  [[nodiscard]] double total() const;  ///< 1 / p(peak); the first call walks over the row
 
  private:
   LogitRow row_;

@@ -20,7 +20,7 @@ TokenLogProbabilities log_probabilities(std::span<const float> logits, TokenId i
   if (top <= 0) return result;
   std::vector<Candidate> most = collect(row, peak, kNoFloor, static_cast<std::size_t>(top));
   std::ranges::sort(most, more_likely);
-  for (const Candidate& each : most) result.top.push_back({each.id, each.logit - norm});
+  for (const Candidate& each : most) result.top.push_back({static_cast<TokenId>(each.column), each.logit - norm});
   return result;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <vector>
 
 namespace foresay {
@@ -15,16 +16,14 @@ struct Seen {
   int times;
 };
 
-/// Distinct ids of the newest `window` tokens (0: all) that the row has, ascending.
-std::vector<Seen> count_seen(const History& history, int window, std::size_t vocab) {
+/// Distinct ids of the newest `window` tokens (0: all), ascending.
+std::vector<Seen> count_seen(const History& history, int window) {
   const std::size_t size = history.size();
   const std::size_t first =
       window > 0 && static_cast<std::size_t>(window) < size ? size - static_cast<std::size_t>(window) : 0;
   std::vector<TokenId> ids;
   ids.reserve(size - first);
-  for (std::size_t i = first; i < size; ++i) {
-    if (static_cast<std::size_t>(history[i]) < vocab) ids.push_back(history[i]);
-  }
+  for (std::size_t i = first; i < size; ++i) ids.push_back(history[i]);
   std::ranges::sort(ids);
   std::vector<Seen> seen;
   for (const TokenId id : ids) {
@@ -47,10 +46,6 @@ bool would_complete(const History& history, const std::vector<TokenId>& word) {
   return true;
 }
 
-void mask(std::span<float> logits, TokenId id) {
-  if (static_cast<std::size_t>(id) < logits.size()) logits[static_cast<std::size_t>(id)] = kMasked;
-}
-
 }  // namespace
 
 bool has_processors(const SamplingOptions& options, std::span<const TokenId> forbidden) {
@@ -59,31 +54,38 @@ bool has_processors(const SamplingOptions& options, std::span<const TokenId> for
 }
 
 void process(std::span<float> logits, const History& history, const SamplingOptions& options,
-    std::span<const TokenId> forbidden) {
-  const auto at = [&](TokenId id) -> float& { return logits[static_cast<std::size_t>(id)]; };
+    std::span<const TokenId> forbidden, const VocabularySubset* vocabulary) {
+  // Where the row has an id, changes its logit.
+  const auto change = [&](TokenId id, auto to) {
+    const auto column = vocabulary != nullptr ? vocabulary->column(id) : std::optional(static_cast<std::size_t>(id));
+    if (column && *column < logits.size()) logits[*column] = to(logits[*column]);
+  };
+  const auto mask = [&](TokenId id) { change(id, [](float) { return kMasked; }); };
   for (const auto& [id, bias] : options.logit_bias) {
-    if (static_cast<std::size_t>(id) < logits.size()) at(id) += bias;
+    change(id, [added = bias](float x) { return x + added; });
   }
   if (options.repetition_penalty != 1) {
     const auto penalty = static_cast<float>(options.repetition_penalty);
-    for (const Seen& seen : count_seen(history, options.repetition_window, logits.size())) {
-      at(seen.id) = at(seen.id) < 0 ? at(seen.id) * penalty : at(seen.id) / penalty;
+    for (const Seen& seen : count_seen(history, options.repetition_window)) {
+      change(seen.id, [&](float x) { return x < 0 ? x * penalty : x / penalty; });
     }
   }
   if (options.presence_penalty != 0) {
     const auto penalty = static_cast<float>(options.presence_penalty);
-    for (const Seen& seen : count_seen(history, options.presence_window, logits.size())) at(seen.id) -= penalty;
+    for (const Seen& seen : count_seen(history, options.presence_window)) {
+      change(seen.id, [&](float x) { return x - penalty; });
+    }
   }
   if (options.frequency_penalty != 0) {
     const auto penalty = static_cast<float>(options.frequency_penalty);
-    for (const Seen& seen : count_seen(history, options.frequency_window, logits.size())) {
-      at(seen.id) -= penalty * static_cast<float>(seen.times);
+    for (const Seen& seen : count_seen(history, options.frequency_window)) {
+      change(seen.id, [&](float x) { return x - penalty * static_cast<float>(seen.times); });
     }
   }
   for (const std::vector<TokenId>& word : options.bad_words) {
-    if (would_complete(history, word)) mask(logits, word.back());
+    if (would_complete(history, word)) mask(word.back());
   }
-  for (const TokenId id : forbidden) mask(logits, id);
+  for (const TokenId id : forbidden) mask(id);
 }
 
 }  // namespace foresay

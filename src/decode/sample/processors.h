@@ -6,6 +6,7 @@
 
 #include "foresay/sampling.h"
 #include "foresay/token.h"
+#include "model/vocabulary_subset.h"
 
 namespace foresay {
 
@@ -24,11 +25,12 @@ struct History {
 /// Whether process() would change any row.
 [[nodiscard]] bool has_processors(const SamplingOptions& options, std::span<const TokenId> forbidden);
 
-/// Applies to one row of logits [V], in this order: logit bias, repetition, presence and frequency penalty, bad words,
+/// Applies to one row of logits, in this order: logit bias, repetition, presence and frequency penalty, bad words,
 /// forbidden ids. Ids outside the row are ignored.
-///   forbidden  ids that may not come next: ends of turns before min_tokens
+///   vocabulary  whose ids the columns are; null: column c is id c
+///   forbidden   ids that may not come next: ends of turns before min_tokens
 /// Source: mlx-lm 0.32, make_logits_processors (bias and penalties).
 void process(std::span<float> logits, const History& history, const SamplingOptions& options,
-    std::span<const TokenId> forbidden);
+    std::span<const TokenId> forbidden, const VocabularySubset* vocabulary = nullptr);
 
 }  // namespace foresay

@@ -8,24 +8,27 @@
 
 namespace foresay {
 
-std::span<const float> emittable(std::span<const float> logits, TokenId vocab_limit) {
-  return logits.first(std::min(logits.size(), static_cast<std::size_t>(std::max(vocab_limit, 0))));
+std::span<const float> emittable(const LogitRow& row, TokenId vocab_limit) {
+  const std::size_t below =
+      row.vocabulary ? row.vocabulary->columns_below(vocab_limit) : static_cast<std::size_t>(std::max(vocab_limit, 0));
+  return row.logits.first(std::min(row.logits.size(), below));
 }
 
-std::optional<Peak> look_for_peak(std::span<const float> logits, TokenId vocab_limit, std::string& problem) {
+std::optional<Peak> look_for_peak(const LogitRow& row, TokenId vocab_limit, std::string& problem) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const auto row = emittable(logits, vocab_limit);
-  const Survey found = survey(row);
-  if (!found.is_usable || !survey(logits.subspan(row.size())).is_usable) {
-    const auto first = std::ranges::find_if_not(logits, [](float logit) { return logit < kInfinity; });
-    problem = fmt::format("the logit of id {} is {}, not a finite number", first - logits.begin(), *first);
+  const auto logits = emittable(row, vocab_limit);
+  const Survey found = survey(logits);
+  if (!found.is_usable || !survey(row.logits.subspan(logits.size())).is_usable) {
+    const auto first = std::ranges::find_if_not(row.logits, [](float logit) { return logit < kInfinity; });
+    const auto column = static_cast<std::size_t>(first - row.logits.begin());
+    problem = fmt::format("the logit of id {} is {}, not a finite number", row.id(column), *first);
     return std::nullopt;
   }
-  if (row.empty() || row[found.peak] == -kInfinity) {
-    problem = fmt::format("no token can be emitted: all {} logits from id 0 are -inf", row.size());
+  if (logits.empty() || logits[found.peak] == -kInfinity) {
+    problem = fmt::format("no token can be emitted: all {} logits from id 0 are -inf", logits.size());
     return std::nullopt;
   }
-  return Peak{row[found.peak], static_cast<TokenId>(found.peak)};
+  return Peak{logits[found.peak], row.id(found.peak), found.peak};
 }
 
 std::string row_problem(std::span<const float> logits, TokenId vocab_limit) {

@@ -42,12 +42,12 @@ class Chain {
     std::vector<TokenId> ids;
     std::vector<double> p;
     double total = 0;
-    std::ranges::sort(kept_, {}, &Candidate::id);
+    std::ranges::sort(kept_, {}, &Candidate::column);
     for (const Candidate& each : kept_) {
       const double weight = this->weight(each.logit);
       // Below the normal range a weight divided by the total could round to 0, and support means positive.
       if (weight < std::numeric_limits<double>::min()) continue;
-      ids.push_back(each.id);
+      ids.push_back(source_.id(each.column));
       p.push_back(weight);
       total += weight;
     }
@@ -184,7 +184,8 @@ class Chain {
       if (weight(each.logit) > bar) least = std::min(least, each.logit);
     }
     std::erase_if(kept_, [&](const Candidate& each) {
-      return each.logit > least && std::ranges::find(options_.xtc_exempt, each.id) == options_.xtc_exempt.end();
+      return each.logit > least &&
+             std::ranges::find(options_.xtc_exempt, source_.id(each.column)) == options_.xtc_exempt.end();
     });
     peak_logit_ = std::ranges::max_element(kept_, {}, &Candidate::logit)->logit;
   }
@@ -202,13 +203,15 @@ class Chain {
 }  // namespace
 
 Distribution shape(LogitRow row, const SamplingOptions& options, bool xtc) {
-  const Peak peak = find_peak(row.logits, options.vocab_limit);
-  return shape(std::move(row), peak, options, xtc);
+  std::string problem;
+  const auto peak = look_for_peak(row, options.vocab_limit, problem);
+  if (!peak) fail(ErrorCode::internal, "[sample] {}", problem);
+  return shape(std::move(row), *peak, options, xtc);
 }
 
 Distribution shape(LogitRow row, Peak peak, const SamplingOptions& options, bool xtc) {
   if (options.greedy()) return {{peak.id}, {1.0}};
-  row.logits = emittable(row.logits, options.vocab_limit);
+  row.logits = emittable(row, options.vocab_limit);
   Chain chain(std::move(row), options, peak);
   chain.run(xtc);
   return std::move(chain).distribution();

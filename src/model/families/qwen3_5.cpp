@@ -185,7 +185,9 @@ HeadForward Qwen35::draft(const HeadPass& pass) const {
   x = mlp_part(head.layer, x);
   const Tensor m = ops_.rms_norm(x, head.final_norm, config_.norm_eps);
   ops_.observe("final_norm", m);
-  return {contract_.recycled_hidden.value == HiddenState::post_norm ? m : x, ops_.linear(m, output_)};
+  Tensor logits = pass.vocabulary != nullptr ? ops_.linear_subset(m, output_, *pass.vocabulary)  // [n, V]
+                                             : ops_.linear(m, output_);
+  return {contract_.recycled_hidden.value == HiddenState::post_norm ? m : x, std::move(logits)};
 }
 
 /// Names without the prefix of either layout: "layers.0.mlp.gate_proj.weight", "embed_tokens.weight", "lm_head.weight".
