@@ -76,8 +76,10 @@ struct Request {
 
   SamplingOptions sampling = {};  ///< greedy unless it says otherwise; vocab_limit is set by the model
   int depth = 3;                  ///< tokens drafted per pass, 0 to 8; 0 is plain decoding
-  int max_tokens = 256;           ///< 1 to 2^30
-  int min_tokens = 0;             ///< 0 to max_tokens: no id ends the answer before so many are there; a stop text does
+  int draft_vocabulary = -1;  ///< drafts come from so many low ids, special tokens and the context's ids, 1 to 2^30;
+                              ///< 0: from all; -1: as it pays. Changes the speed, not the answer
+  int max_tokens = 256;       ///< 1 to 2^30
+  int min_tokens = 0;         ///< 0 to max_tokens: no id ends the answer before so many are there; a stop text does
   std::optional<int> top_logprobs = std::nullopt;  ///< log-probabilities wanted: of each token and of so many others
   std::vector<std::string> stop = {};              ///< the answer ends before the first of these texts; UTF-8
   std::vector<TokenId> stop_ids = {};              ///< further ids that end the answer; such an id is its last one

@@ -37,6 +37,7 @@ std::vector<TokenId> prompt_ids(const Engine& engine, const Request& request) {
 DecodeOptions decode_options(const TextModel& model, const Request& request, int choice) {
   DecodeOptions options{.sampling = request.sampling,
       .depth = request.depth,
+      .draft_vocabulary = request.draft_vocabulary,
       .max_tokens = request.max_tokens,
       .min_tokens = request.min_tokens,
       .stop_ids = request.stop_ids,

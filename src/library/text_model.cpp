@@ -1,5 +1,6 @@
 #include "library/text_model.h"
 
+#include <charconv>
 #include <filesystem>
 #include <set>
 
@@ -28,6 +29,21 @@ std::vector<TokenId> find_stop_ids(const OpenModel& open, const std::optional<To
   return {ids.begin(), ids.end()};
 }
 
+/// Ids that the tokenizer keeps beside its BPE: special tokens, ends of turns, marks of tools and of thinking. They are
+/// high, and drafts must reach them.
+std::vector<TokenId> added_ids(const OpenModel& open) {
+  std::vector<TokenId> ids;
+  const nlohmann::json& config = open.checkpoint.tokenizer_config().json();
+  const auto added = config.find("added_tokens_decoder");
+  if (added == config.end() || !added->is_object()) return ids;
+  for (const auto& [key, token] : added->items()) {
+    TokenId id = -1;
+    const auto [end, error] = std::from_chars(key.data(), key.data() + key.size(), id);
+    if (error == std::errc() && end == key.data() + key.size()) ids.push_back(id);
+  }
+  return ids;
+}
+
 }  // namespace
 
 TextModel::TextModel(const OpenModel& open, Report& report) : open_(open) {
@@ -44,7 +60,11 @@ TextModel::TextModel(const OpenModel& open, Report& report) : open_(open) {
         fmt::format("[generate] {}: text needs tokenizer.json, found none; add it, or give token ids", folder.string());
   }
   stop_ids_ = find_stop_ids(open, tokenizer_);
-  if (open.has_head()) drafter_ = std::make_unique<MtpDrafter>(open.model());
+  if (open.has_head()) {
+    std::vector<TokenId> always = added_ids(open);
+    always.insert(always.end(), stop_ids_.begin(), stop_ids_.end());
+    drafter_ = std::make_unique<MtpDrafter>(open.model(), std::move(always));
+  }
 }
 
 const Tokenizer& TextModel::tokenizer() const {

@@ -81,6 +81,7 @@ void validate(const Request& request) {
   check_prompt(request);
   naming_fields([&] { validate(request.sampling); });
   check_range("depth", request.depth, 0, 8);
+  check_range("draft_vocabulary", request.draft_vocabulary, -1, 1 << 30);
   check_range("max_tokens", request.max_tokens, 1, 1 << 30);
   check_range("min_tokens", request.min_tokens, 0, request.max_tokens);
   if (request.top_logprobs) check_range("top_logprobs", *request.top_logprobs, 0, 1 << 20);
