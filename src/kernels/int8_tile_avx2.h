@@ -36,6 +36,7 @@ inline void nibble_half(const Int8Tile& x, const WeightTile<W>& w, int first, __
     __m256i low[W], high[W];
     __m256 scale[W];
     for (int j = 0; j < W; ++j) {
+      prefetch(w.codes[j] + 32 * b);
       const __m256i codes = load_bytes(w.codes[j] + 32 * b);
       low[j] = _mm256_and_si256(codes, nibble);
       high[j] = _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble);
@@ -106,6 +107,7 @@ inline void byte_tile(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[W]
   for (int j = 0; j < W; ++j) {
     for (int r = 0; r < R; ++r) acc[j][r] = splat(0);
     for (int b = 0; b < x.in / kInt8Block; ++b) {
+      prefetch(w.codes[j] + kInt8Block * b);
       const ByteCodes first(w.codes[j] + kInt8Block * b), second(w.codes[j] + kInt8Block * b + 32);
       const __m256 first_scale = _mm256_broadcast_ss(w.scales[j] + 2 * b);
       const __m256 second_scale = _mm256_broadcast_ss(w.scales[j] + 2 * b + 1);

@@ -28,6 +28,7 @@ inline void nibble_tile(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[
     __m512 scale[W];
     for (int j = 0; j < W; ++j) {
       const std::uint8_t* p = w.codes[j] + 32 * b;
+      prefetch(p);
       // A block without a second one: its scale and activations are zeros.
       const __m512i codes = b + 2 <= blocks
                                 ? _mm512_loadu_si512(p)
@@ -61,6 +62,7 @@ inline void byte_tile(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[W]
     __m512i codes[W], excess[W];
     __m512 scale[W];
     for (int j = 0; j < W; ++j) {
+      prefetch(w.codes[j] + kInt8Block * b);
       codes[j] = _mm512_xor_si512(_mm512_loadu_si512(w.codes[j] + kInt8Block * b), flip);
       excess[j] = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_dpbusd_epi32(_mm512_setzero_si512(), flip, codes[j]));
       scale[j] = in_eights(w.scales[j] + 2 * b);

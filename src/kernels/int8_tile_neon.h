@@ -24,8 +24,8 @@ inline int8x16_t both_high(int8x16_t a, int8x16_t b) {
 }
 
 /// Two weight rows against two rows of activations: each instruction gives one lane of all four sums.
-inline void nibble_square(const Int8Tile& x, const std::uint8_t* const* codes, const float* const* scales,
-    float (&lanes)[2][2][16]) {
+inline void nibble_square(
+    const Int8Tile& x, const std::uint8_t* const* codes, const float* const* scales, float (&lanes)[2][2][16]) {
   float32x4_t acc[16];
   for (auto& each : acc) each = vdupq_n_f32(0);
   for (int b = 0; b < x.in / kInt8Block; ++b) {
@@ -33,8 +33,8 @@ inline void nibble_square(const Int8Tile& x, const std::uint8_t* const* codes, c
       int8x16x2_t w[2], v[2];
       for (int j = 0; j < 2; ++j) {
         const uint8x16_t packed = vld1q_u8(codes[j] + 32 * b + 16 * half);
-        w[j] = by_fours(vreinterpretq_s8_u8(vandq_u8(packed, vdupq_n_u8(15))),
-            vreinterpretq_s8_u8(vshrq_n_u8(packed, 4)));
+        w[j] =
+            by_fours(vreinterpretq_s8_u8(vandq_u8(packed, vdupq_n_u8(15))), vreinterpretq_s8_u8(vshrq_n_u8(packed, 4)));
         const std::int8_t* even = x.codes + j * x.code_stride + b / 2 * 128 + b % 2 * 32 + 16 * half;
         v[j] = by_fours(vld1q_s8(even), vld1q_s8(even + 64));
       }
@@ -44,7 +44,8 @@ inline void nibble_square(const Int8Tile& x, const std::uint8_t* const* codes, c
       const float products[4] = {s[0] * t[0], s[0] * t[1], s[1] * t[0], s[1] * t[1]};
       const float32x4_t scale = vld1q_f32(products);
       for (int part = 0; part < 2; ++part) {
-        const int8x16_t low = both_low(w[0].val[part], w[1].val[part]), high = both_high(w[0].val[part], w[1].val[part]);
+        const int8x16_t low = both_low(w[0].val[part], w[1].val[part]),
+                        high = both_high(w[0].val[part], w[1].val[part]);
         const int8x16_t to_low = both_low(v[0].val[part], v[1].val[part]);
         const int8x16_t to_high = both_high(v[0].val[part], v[1].val[part]);
         const int lane = b % 2 * 8 + half * 4 + part * 2;
@@ -77,8 +78,8 @@ inline void nibble_dots(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[
         for (int half = 0; half < 2; ++half) {
           int32x4_t products = vdotq_s32(vdupq_n_s32(0), low[half], vld1q_s8(even + 16 * half));
           products = vdotq_s32(products, high[half], vld1q_s8(even + 64 + 16 * half));
-          add_scaled(acc[j][r].v[b % 2 * 2 + half], products,
-              w.scales[j][2 * b + half] * x.scales[r * x.scale_stride + b]);
+          add_scaled(
+              acc[j][r].v[b % 2 * 2 + half], products, w.scales[j][2 * b + half] * x.scales[r * x.scale_stride + b]);
         }
       }
     }

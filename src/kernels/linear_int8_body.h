@@ -31,6 +31,14 @@ struct Int8Tile {
   int in;
 };
 
+constexpr int kBytesAhead = 8192;  // 2 to 12 KiB measured alike, 1 KiB and 16 KiB worse
+
+/// Asks for the weights that are read next but a little: rows follow each other in memory, so a fixed distance reaches
+/// into the rows of the next tile. Without it a pass over few rows waits for memory half of the time.
+inline void prefetch(const void* p) {
+  __builtin_prefetch(static_cast<const std::byte*>(p) + kBytesAhead);
+}
+
 }  // namespace foresay::kernels::FORESAY_LANES
 
 #include FORESAY_INT8_TILE

@@ -21,6 +21,9 @@ struct WeightView {
   const void* biases = nullptr;              ///< [out, in / group]
 };
 
+/// The matrix from row `first` on, with `out` rows; `out` is also how far apart rows of a product lie.
+[[nodiscard]] WeightView rows_of(const WeightView& w, int first, int out);
+
 /// Writes row `n` of the matrix as float32 [in]. Affine values are scale * q + bias in float32, two roundings. Every
 /// instruction set gives the same bits.
 void unpack_row(const WeightView& w, int n, float* row);

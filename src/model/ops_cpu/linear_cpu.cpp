@@ -5,6 +5,7 @@
 #include "kernels/linear.h"
 #include "kernels/row_ops.h"
 #include "model/ops_cpu/ops_cpu.h"
+#include "model/vocabulary_subset.h"
 
 namespace foresay {
 namespace {
@@ -60,11 +61,11 @@ void CpuOps::multiply_range(const Tensor& x, const Product& product, int first, 
     thread_local std::vector<std::byte> scratch;
     scratch.resize(int8_scratch(w));
     const auto& slot = cpu::floats(x).quantised[static_cast<std::size_t>(int8_order(w))];
-    linear_int8(slot->rows, w, product.out->row(0), first, last, scratch.data());
+    linear_int8(slot->rows, w, product.out, first, last, scratch.data());
   } else {
     thread_local std::vector<float> scratch;
     scratch.resize(static_cast<std::size_t>(w.in) * kLinearTile);
-    foresay::linear(cpu::data(x), x.rows, w, product.out->row(0), first, last, scratch.data());
+    foresay::linear(cpu::data(x), x.rows, w, product.out, first, last, scratch.data());
   }
 }
 
@@ -107,7 +108,7 @@ void CpuOps::multiply_together(const Tensor& x, std::span<const Product> product
 
 Tensor CpuOps::linear(const Tensor& x, const Matrix& w) {
   cpu::Builder out = make(x.rows, w.out);
-  const Product product{&cpu::view(w), &out};
+  const Product product{&cpu::view(w), out.row(0)};
   multiply(x, {&product, 1});
   return std::move(out).done();
 }
@@ -116,17 +117,39 @@ std::vector<Tensor> CpuOps::linears(const Tensor& x, std::span<const Matrix* con
   std::vector<cpu::Builder> outs;
   std::vector<Product> products;
   for (const Matrix* w : ws) outs.push_back(make(x.rows, w->out));
-  for (std::size_t i = 0; i < ws.size(); ++i) products.push_back({&cpu::view(*ws[i]), &outs[i]});
+  for (std::size_t i = 0; i < ws.size(); ++i) products.push_back({&cpu::view(*ws[i]), outs[i].row(0)});
   multiply(x, products);
   std::vector<Tensor> tensors;
   for (cpu::Builder& out : outs) tensors.push_back(std::move(out).done());
   return tensors;
 }
 
+Tensor CpuOps::linear_subset(const Tensor& x, const Matrix& w, const VocabularySubset& rows) {
+  cpu::check(rows.low <= w.out && (rows.extra.empty() || rows.extra.back() < w.out), "linear_subset",
+      "a row is outside the matrix");
+  cpu::Builder out = make(x.rows, rows.size());
+  const WeightView& whole = cpu::view(w);
+  const WeightView low = rows_of(whole, 0, rows.size());
+  prepare(x, low);
+  if (x.rows == 0) return std::move(out).done();
+  const int tiles = (rows.low + kTile - 1) / kTile, extra = static_cast<int>(rows.extra.size());
+  pool_.parallel_for(
+      tiles + extra, tiles_per_part(tiles + extra, row_bytes(low), pool_.threads()), [&](int first, int last) {
+        if (first < tiles) {
+          multiply_range(x, {&low, out.row(0)}, first * kTile, std::min(std::min(last, tiles) * kTile, rows.low));
+        }
+        for (int i = std::max(first - tiles, 0); i < last - tiles; ++i) {
+          const WeightView row = rows_of(whole, rows.extra[static_cast<std::size_t>(i)], rows.size());
+          multiply_range(x, {&row, out.row(0) + rows.low + i}, 0, 1);
+        }
+      });
+  return std::move(out).done();
+}
+
 Tensor CpuOps::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual) {
   cpu::check(residual.rows == x.rows && residual.width == w.out, "linear_add", "residual has the wrong shape");
   cpu::Builder out = make(x.rows, w.out);
-  const Product product{&cpu::view(w), &out};
+  const Product product{&cpu::view(w), out.row(0)};
   multiply_together(x, {&product, 1}, [&](int first, int last) {
     for (int r = 0; r < x.rows; ++r) {
       float* y = out.row(r) + first;
@@ -138,7 +161,7 @@ Tensor CpuOps::linear_add(const Tensor& x, const Matrix& w, const Tensor& residu
 
 Tensor CpuOps::gated_linear(const Tensor& x, const Matrix& gate, const Matrix& up) {
   cpu::Builder g = make(x.rows, gate.out), u = make(x.rows, up.out);
-  const Product products[] = {{&cpu::view(gate), &g}, {&cpu::view(up), &u}};
+  const Product products[] = {{&cpu::view(gate), g.row(0)}, {&cpu::view(up), u.row(0)}};
   multiply_together(x, products, [&](int first, int last) {
     for (int r = 0; r < x.rows; ++r) swiglu_row(g.row(r) + first, u.row(r) + first, last - first, g.row(r) + first);
   });

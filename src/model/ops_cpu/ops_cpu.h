@@ -30,6 +30,8 @@ class CpuOps final : public Ops {
   [[nodiscard]] Tensor add(const Tensor& a, const Tensor& b) override;
   [[nodiscard]] Tensor rms_norm(const Tensor& x, const Vector& gain, float eps) override;
   [[nodiscard]] Tensor linear(const Tensor& x, const Matrix& w) override;
+  [[nodiscard]] Tensor linear_subset(const Tensor& x, const Matrix& w, const VocabularySubset& rows) override;
+  [[nodiscard]] bool gains_from_subset() const override { return true; }
   [[nodiscard]] Tensor swiglu(const Tensor& gate, const Tensor& up) override;
   [[nodiscard]] std::vector<Tensor> linears(const Tensor& x, std::span<const Matrix* const> ws) override;
   [[nodiscard]] Tensor linear_add(const Tensor& x, const Matrix& w, const Tensor& residual) override;
@@ -43,11 +45,10 @@ class CpuOps final : public Ops {
   [[nodiscard]] std::span<const float> read(const Tensor& x) override;
 
  private:
-  /// One matrix of a product, where it goes, and what is done to outputs [first, last) of every row once they are
-  /// there.
+  /// One matrix of a product and where it goes; what is done to outputs [first, last) of every row once they are there.
   struct Product {
     const WeightView* w = nullptr;
-    cpu::Builder* out = nullptr;
+    float* out = nullptr;  ///< [rows, w->out]
   };
   using Finish = std::function<void(int first, int last)>;
 
