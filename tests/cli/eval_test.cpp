@@ -19,7 +19,7 @@ using Shape = std::vector<std::int64_t>;
 Evaluation evaluate_folder(const fs::path& folder, const std::vector<TokenId>& ids, int depth) {
   Report report;
   const Checkpoint checkpoint = Checkpoint::open(folder, report);
-  const auto ops = make_cpu_ops(1);
+  const auto ops = make_cpu_ops(1, CpuActivations::int8);  // the default of the program
   const LoadedModel loaded = load_model(checkpoint, *ops, {.mtp = MtpMode::on, .contract = {}}, report);
   return evaluate(*loaded.model, ids, depth);
 }
