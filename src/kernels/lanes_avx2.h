@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/elements.h"
+
 namespace foresay::kernels::FORESAY_LANES {
 
 struct Lanes {
@@ -39,6 +41,30 @@ inline Lanes load_bf16(const void* p) {
   return {_mm256_castsi256_ps(_mm256_slli_epi32(low, 16)), _mm256_castsi256_ps(_mm256_slli_epi32(high, 16))};
 }
 
+inline Lanes load_f16(const void* p) {
+  const auto* half = static_cast<const __m128i*>(p);
+  return {_mm256_cvtph_ps(_mm_loadu_si128(half)), _mm256_cvtph_ps(_mm_loadu_si128(half + 1))};
+}
+inline void twice_e2m1(const std::uint8_t* codes, std::int8_t* values) {
+  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kTwiceE2m1));
+  const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(values), _mm_shuffle_epi8(table, some));
+}
+inline __m256 from_e4m3_codes(__m256i codes) {
+  const __m256i magnitude = _mm256_slli_epi32(_mm256_and_si256(codes, _mm256_set1_epi32(0x7f)), 20);
+  const __m256i sign = _mm256_slli_epi32(_mm256_and_si256(codes, _mm256_set1_epi32(0x80)), 24);
+  return _mm256_mul_ps(_mm256_castsi256_ps(_mm256_or_si256(magnitude, sign)), _mm256_set1_ps(0x1p120f));
+}
+inline Lanes load_e4m3(const std::uint8_t* p) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {
+      from_e4m3_codes(_mm256_cvtepu8_epi32(bytes)), from_e4m3_codes(_mm256_cvtepu8_epi32(_mm_srli_si128(bytes, 8)))};
+}
+inline Lanes load_int8(const std::int8_t* p) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return {_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)),
+      _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(_mm_srli_si128(bytes, 8)))};
+}
 inline Lanes load_u8(const std::uint8_t* p) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
   return {_mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(bytes)),

@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "kernels/elements.h"
+
 namespace foresay::kernels::FORESAY_LANES {
 
 struct Lanes {
@@ -35,6 +37,23 @@ inline Lanes load_bf16(const void* p) {
   return {_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16))};
 }
 
+inline Lanes load_f16(const void* p) {
+  return {_mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)))};
+}
+inline void twice_e2m1(const std::uint8_t* codes, std::int8_t* values) {
+  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(kTwiceE2m1));
+  const __m128i some = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(values), _mm_shuffle_epi8(table, some));
+}
+inline Lanes load_e4m3(const std::uint8_t* p) {
+  const __m512i codes = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  const __m512i magnitude = _mm512_slli_epi32(_mm512_and_si512(codes, _mm512_set1_epi32(0x7f)), 20);
+  const __m512i sign = _mm512_slli_epi32(_mm512_and_si512(codes, _mm512_set1_epi32(0x80)), 24);
+  return {_mm512_mul_ps(_mm512_castsi512_ps(_mm512_or_si512(magnitude, sign)), _mm512_set1_ps(0x1p120f))};
+}
+inline Lanes load_int8(const std::int8_t* p) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
+}
 inline Lanes load_u8(const std::uint8_t* p) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }

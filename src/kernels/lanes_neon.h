@@ -6,6 +6,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/elements.h"
+
 namespace foresay::kernels::FORESAY_LANES {
 
 struct Lanes {
@@ -40,6 +42,27 @@ inline Lanes load_bf16(const void* p) {
   std::uint16_t half[16];
   std::memcpy(half, p, sizeof half);
   return each_register([&](int i) { return vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(half + 4 * i), 16)); });
+}
+inline Lanes load_f16(const void* p) {
+  float16_t half[16];
+  std::memcpy(half, p, sizeof half);
+  return each_register([&](int i) { return vcvt_f32_f16(vld1_f16(half + 4 * i)); });
+}
+inline void twice_e2m1(const std::uint8_t* codes, std::int8_t* values) {
+  vst1q_s8(values, vqtbl1q_s8(vld1q_s8(kTwiceE2m1), vld1q_u8(codes)));
+}
+inline Lanes load_e4m3(const std::uint8_t* p) {
+  return each_register([p](int i) {
+    float four[4];
+    for (int j = 0; j < 4; ++j) four[j] = from_e4m3(p[4 * i + j]);
+    return vld1q_f32(four);
+  });
+}
+inline Lanes load_int8(const std::int8_t* p) {
+  const int8x16_t bytes = vld1q_s8(p);
+  const int16x8_t low = vmovl_s8(vget_low_s8(bytes)), high = vmovl_s8(vget_high_s8(bytes));
+  return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
+      vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))}};
 }
 inline Lanes load_u8(const std::uint8_t* p) {
   const uint8x16_t bytes = vld1q_u8(p);

@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <cstring>
 
+#include "kernels/elements.h"
+
 namespace foresay::kernels::FORESAY_LANES {
 
 struct Lanes {
@@ -67,6 +69,21 @@ inline Lanes load_bf16(const void* p) {
   return lane_by_lane([&](int i) { return std::bit_cast<float>(static_cast<std::uint32_t>(half[i]) << 16); });
 }
 
+/// Sixteen f16 values at any address.
+inline Lanes load_f16(const void* p) {
+  return lane_by_lane([&](int i) { return from_f16(load_at<std::uint16_t>(p, static_cast<std::size_t>(i))); });
+}
+/// Sixteen E2M1 codes, a byte each: twice their values, as int8.
+inline void twice_e2m1(const std::uint8_t* codes, std::int8_t* values) {
+  for (int i = 0; i < 16; ++i) values[i] = kTwiceE2m1[codes[i]];
+}
+/// Sixteen E4M3 codes.
+inline Lanes load_e4m3(const std::uint8_t* p) {
+  return lane_by_lane([&](int i) { return from_e4m3(p[i]); });
+}
+inline Lanes load_int8(const std::int8_t* p) {
+  return lane_by_lane([&](int i) { return static_cast<float>(p[i]); });
+}
 /// Sixteen bytes, 0 to 255.
 inline Lanes load_u8(const std::uint8_t* p) {
   return lane_by_lane([&](int i) { return static_cast<float>(p[i]); });

@@ -1,5 +1,5 @@
-// kernels/linear_int8.h: rows of int8 activations times an affine matrix. Integers inside a block are exact; blocks are
-// added in float32 in a fixed order (docs/numerics.md).
+// kernels/linear_int8.h: rows of int8 activations times an affine or mxfp4 matrix. Integers inside a block are exact;
+// blocks are added in float32 in a fixed order (docs/numerics.md).
 #pragma once
 
 #include <cstddef>
@@ -35,12 +35,16 @@ struct Int8Rows {
   return (static_cast<std::size_t>(in) / 32 + 15) / 16 * 16;
 }
 
-/// Whether linear_int8() takes the matrix: affine, and `in` a multiple of 64.
+/// Whether linear_int8() takes the matrix: affine or mxfp4, and `in` a multiple of 64.
 [[nodiscard]] constexpr bool takes_int8(const WeightView& w) {
-  return w.type == WeightType::affine && w.in % kInt8Block == 0;
+  return (w.type == WeightType::affine || w.type == WeightType::mxfp4) && w.in % kInt8Block == 0;
+}
+/// Whether codes are multiplied as they lie in the file; else a row is unpacked to bytes first.
+[[nodiscard]] constexpr bool has_int8_loop(const WeightView& w) {
+  return w.type == WeightType::affine && (w.bits == 4 || w.bits == 8);
 }
 [[nodiscard]] constexpr Int8Order int8_order(const WeightView& w) {
-  return w.bits == 4 ? Int8Order::nibbles : Int8Order::natural;
+  return has_int8_loop(w) && w.bits == 4 ? Int8Order::nibbles : Int8Order::natural;
 }
 
 /// Rounds one row [in] to nearest even, per block: scale = max |x| / 127. A block that holds NaN or an infinity gets
@@ -49,7 +53,7 @@ void quantise_row(const float* x, int in, Int8Order order, std::int8_t* codes, f
 
 /// Bytes of scratch for linear_int8(): scales and offsets of a tile, and its codes where they are not bytes already.
 [[nodiscard]] constexpr std::size_t int8_scratch(const WeightView& w) {
-  const std::size_t codes = w.bits == 4 || w.bits == 8 ? 0 : static_cast<std::size_t>(w.in);
+  const std::size_t codes = has_int8_loop(w) ? 0 : static_cast<std::size_t>(w.in);
   return kInt8Tile * (2 * int8_sums(w.in) * sizeof(float) + codes);
 }
 

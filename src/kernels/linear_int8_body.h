@@ -49,8 +49,9 @@ namespace foresay::kernels::FORESAY_LANES {
 inline Lanes load_scales(const void* values, WeightType type, std::size_t i) {
   const auto* at = static_cast<const std::byte*>(values) + i * bytes_of(type);
   if (type == WeightType::bf16) return load_bf16(at);
+  if (type == WeightType::f16) return load_f16(at);
   float all[16];
-  for (std::size_t j = 0; j < 16; ++j) all[j] = element(at, type, j);
+  std::memcpy(all, at, sizeof all);
   return load(all);
 }
 
@@ -94,17 +95,24 @@ inline WeightTile<W> weight_tile(const WeightView& w, int n, std::byte* scratch)
     float *scales = floats, *offsets = floats + padded;
     floats += 2 * padded;
     const std::size_t first = static_cast<std::size_t>(n + j) * static_cast<std::size_t>(groups);
-    spread(w.scales, w.scale_type, first, groups, per_group, scales, padded);
-    spread(w.biases, w.scale_type, first, groups, per_group, offsets, padded);
-    if (w.bits != 4) {
-      for (std::size_t i = 0; i < padded; i += 16) {
-        store(offsets + i, fma(splat(128), load(scales + i), load(offsets + i)));
+    if (w.type == WeightType::affine) {
+      spread(w.scales, w.scale_type, first, groups, per_group, scales, padded);
+      spread(w.biases, w.scale_type, first, groups, per_group, offsets, padded);
+      if (w.bits != 4) {
+        for (std::size_t i = 0; i < padded; i += 16) {
+          store(offsets + i, fma(splat(128), load(scales + i), load(offsets + i)));
+        }
+      }
+    } else {  // mxfp4: bytes are twice the values, and 128 is 0
+      for (std::size_t i = 0; i < padded; ++i) {
+        scales[i] = i < static_cast<std::size_t>(groups) ? 0.5f * fp_scale(w, first + i) : 0;
+        offsets[i] = 0;
       }
     }
     tile.scales[j] = scales;
     tile.offsets[j] = offsets;
     tile.codes[j] = codes_of(w, n + j);
-    if (w.bits != 4 && w.bits != 8) {
+    if (!has_int8_loop(w)) {
       FORESAY_LANES::unpack_codes(w, n + j, codes);
       tile.codes[j] = codes;
       codes += w.in;

@@ -35,6 +35,35 @@ inline void unpack_stream(const std::uint8_t* from, int bits, int count, std::ui
 
 inline void unpack_codes(const WeightView& w, int n, std::uint8_t* codes) {
   unpack_stream(codes_of(w, n), w.bits, w.in, codes);
+  if (w.type != WeightType::mxfp4) return;
+  for (int i = 0; i < w.in; i += 16) {
+    std::int8_t values[16];
+    twice_e2m1(codes + i, values);
+    for (int j = 0; j < 16; ++j) codes[i + j] = static_cast<std::uint8_t>(values[j] + 128);
+  }
+}
+
+/// One row of an mxfp4, mxfp8 or nvfp4 matrix.
+inline void unpack_fp_row(const WeightView& w, int n, float* row) {
+  const auto groups = static_cast<std::size_t>(w.in / w.group);
+  const std::uint8_t* from = codes_of(w, n);
+  for (std::size_t g = 0; g < groups; ++g) {
+    const float scale = fp_scale(w, static_cast<std::size_t>(n) * groups + g);
+    for (int i = 0; i < w.group; i += 16, from += 2 * w.bits, row += 16) {
+      if (w.type == WeightType::mxfp8) {
+        store(row, splat(scale) * load_e4m3(from));
+      } else {
+        std::uint8_t codes[16];
+        std::int8_t values[16];
+        for (int j = 0; j < 8; ++j) {
+          codes[2 * j] = from[j] & 15;
+          codes[2 * j + 1] = static_cast<std::uint8_t>(from[j] >> 4);
+        }
+        twice_e2m1(codes, values);
+        store(row, splat(scale) * (load_int8(values) * splat(0.5f)));
+      }
+    }
+  }
 }
 
 inline void unpack_row(const WeightView& w, int n, float* row) {
@@ -44,9 +73,13 @@ inline void unpack_row(const WeightView& w, int n, float* row) {
     case WeightType::f32:
       std::memcpy(row, static_cast<const std::byte*>(w.data) + first * sizeof(float), in * sizeof(float));
       break;
-    case WeightType::f16:
-      for (std::size_t i = 0; i < in; ++i) row[i] = from_f16(load_at<std::uint16_t>(w.data, first + i));
+    case WeightType::f16: {
+      const auto* from = static_cast<const std::byte*>(w.data) + first * 2;
+      std::size_t i = 0;
+      for (; i + 16 <= in; i += 16) store(row + i, load_f16(from + 2 * i));
+      for (; i < in; ++i) row[i] = from_f16(load_at<std::uint16_t>(from, i));
       break;
+    }
     case WeightType::bf16: {
       const auto* from = static_cast<const std::byte*>(w.data) + first * 2;
       std::size_t i = 0;
@@ -68,6 +101,9 @@ inline void unpack_row(const WeightView& w, int n, float* row) {
       }
       break;
     }
+    default:
+      unpack_fp_row(w, n, row);
+      break;
   }
 }
 

@@ -1,4 +1,4 @@
-// kernels/golden_matrix.h: the affine matrices of golden/quantisation, as MLX packed them.
+// kernels/golden_matrix.h: the matrices of golden/quantisation, as MLX packed them.
 #pragma once
 
 #include <filesystem>
@@ -13,6 +13,26 @@ namespace foresay {
 struct GoldenMatrix {
   SafetensorsFile file;
   WeightView view;  ///< [40, 256]
+
+  static GoldenMatrix open(const MatrixFormat& format) {
+    if (format.type == WeightType::affine) return open(format.bits, format.group);
+    const char* name = format.type == WeightType::mxfp4   ? "mxfp4"
+                       : format.type == WeightType::mxfp8 ? "mxfp8"
+                                                          : "nvfp4";
+    const std::string module = "language_model.model.layers.0.mlp.down_proj";
+    GoldenMatrix golden{SafetensorsFile::open(std::filesystem::path(FORESAY_TEST_DATA) / "quantisation" / "matrices" /
+                                              (std::string(name) + ".safetensors")),
+        {}};
+    const auto& tensors = golden.file.tensors();
+    golden.view = {.type = format.type,
+        .out = 40,
+        .in = 256,
+        .data = tensors.at(module + ".weight").data,
+        .bits = format.bits,
+        .group = format.group,
+        .scales = tensors.at(module + ".scales").data};
+    return golden;
+  }
 
   static GoldenMatrix open(int bits, int group) {
     const std::string name = "affine_b" + std::to_string(bits) + "_g" + std::to_string(group) + ".safetensors";

@@ -64,12 +64,13 @@ std::vector<float> first_rows(const std::vector<float>& values, int width, int f
   return {begin, begin + static_cast<std::ptrdiff_t>(count) * width};
 }
 
-/// Every affine format at one to five blocks, so that pairs of blocks are whole and cut.
+/// Every format that has integer products, at one to five blocks, so that pairs of blocks are whole and cut.
 template <typename Visit>
-void for_each_affine(Visit visit) {
+void for_each_format(Visit visit) {
   std::uint64_t seed = 500;
-  for (const MatrixFormat& format : affine_formats()) {
+  for (const MatrixFormat& format : packed_formats()) {
     for (const int in : {64, 128, 192, 320, 1088}) {
+      if (format.type != WeightType::affine && format.type != WeightType::mxfp4) continue;
       if (in % format.group == 0) visit(TestMatrix::random(format, kOut, in, seed += 10));
     }
   }
@@ -136,7 +137,7 @@ TEST_P(LinearInt8, BlocksWithoutSizeAndBlocksThatAreBadAreTold) {
 }
 
 TEST_P(LinearInt8, BitsAreThoseOfTheReferenceForAnyNumberOfRows) {
-  for_each_affine([this](const TestMatrix& matrix) {
+  for_each_format([this](const TestMatrix& matrix) {
     const WeightView& w = matrix.view();
     const auto x = activations(w);
     const auto expected = on_reference([&] { return run(x, kMostRows, w); });
@@ -152,7 +153,7 @@ TEST_P(LinearInt8, BitsAreThoseOfTheReferenceForAnyNumberOfRows) {
 }
 
 TEST_P(LinearInt8, OutputsDoNotDependOnHowTheyAreSharedOut) {
-  for_each_affine([](const TestMatrix& matrix) {
+  for_each_format([](const TestMatrix& matrix) {
     const auto x = first_rows(activations(matrix.view()), matrix.view().in, 0, 5);
     const auto expected = bits_of(run(x, 5, matrix.view()));
     for (const auto& cuts : std::vector<std::vector<int>>{{1}, {4}, {1, 2, 3, 4}, {0, 8}}) {
@@ -162,7 +163,7 @@ TEST_P(LinearInt8, OutputsDoNotDependOnHowTheyAreSharedOut) {
 }
 
 TEST_P(LinearInt8, AnyAddressOfTheMatrixGivesTheSameBits) {
-  for_each_affine([](TestMatrix matrix) {
+  for_each_format([](TestMatrix matrix) {
     const auto x = first_rows(activations(matrix.view()), matrix.view().in, 0, 5);
     const auto expected = bits_of(run(x, 5, matrix.view()));
     for (const std::size_t offset : {1u, 2u, 3u, 6u}) {
@@ -176,7 +177,7 @@ TEST_P(LinearInt8, AnyAddressOfTheMatrixGivesTheSameBits) {
 // and one per 16 sums, and four pairwise ones; each at most 2^-24 of the magnitudes at hand. Offsets of byte codes
 // count from -128, which the magnitude includes.
 TEST_P(LinearInt8, IsTheProductOfWhatCodesStandFor) {
-  for_each_affine([](const TestMatrix& matrix) {
+  for_each_format([](const TestMatrix& matrix) {
     const WeightView& w = matrix.view();
     const auto x = first_rows(activations(w), w.in, 0, 5);
     const auto y = run(x, 5, w);
@@ -236,8 +237,8 @@ TEST_P(LinearInt8, InfinitiesAndNanReachTheirRowAndNoOther) {
 // Each activation is off by at most half a step of its block, and steps are 1/127 of the block's largest: the product
 // is off by no more than sum |w| * step / 2, and the goldens themselves by 1e-4.
 TEST_P(LinearInt8, GoldenProductsOfMlxPackingsAreMetWithinTheStepsOfActivations) {
-  for (const MatrixFormat& format : affine_formats()) {
-    const auto golden = GoldenMatrix::open(format.bits, format.group);
+  for (const MatrixFormat& format : packed_formats()) {
+    const auto golden = GoldenMatrix::open(format);
     const WeightView& w = golden.view;
     if (!takes_int8(w)) continue;
     const auto x = golden.tensor("x"), expected = golden.tensor("y");

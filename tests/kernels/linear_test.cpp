@@ -145,8 +145,8 @@ TEST_P(Linear, InfinitiesAndNanReachTheirOutputAndNoOther) {
 }
 
 TEST_P(Linear, GoldenProductsOfMlxPackingsAreMet) {  // 1e-4: the goldens' own tolerance for float32 sums
-  for (const MatrixFormat& format : affine_formats()) {
-    const auto golden = GoldenMatrix::open(format.bits, format.group);
+  for (const MatrixFormat& format : packed_formats()) {
+    const auto golden = GoldenMatrix::open(format);
     const auto y = run(golden.tensor("x"), 5, golden.view), expected = golden.tensor("y");
     ASSERT_EQ(y.size(), expected.size());
     for (std::size_t i = 0; i < y.size(); ++i) {

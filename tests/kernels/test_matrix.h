@@ -34,6 +34,16 @@ inline std::vector<MatrixFormat> affine_formats() {
   return formats;
 }
 
+inline const std::vector<MatrixFormat> kFpFormats = {
+    {WeightType::mxfp4, 4, 32}, {WeightType::mxfp8, 8, 32}, {WeightType::nvfp4, 4, 16}};
+
+/// Every packed format.
+inline std::vector<MatrixFormat> packed_formats() {
+  auto formats = affine_formats();
+  formats.insert(formats.end(), kFpFormats.begin(), kFpFormats.end());
+  return formats;
+}
+
 inline WeightType weight_type(DType type) {
   return type == DType::f32 ? WeightType::f32 : type == DType::f16 ? WeightType::f16 : WeightType::bf16;
 }
@@ -45,7 +55,7 @@ class TestMatrix {
   static TestMatrix random(const MatrixFormat& format, int out, int in, std::uint64_t seed) {
     TestMatrix matrix;
     matrix.view_ = {.type = format.type, .out = out, .in = in, .data = nullptr};
-    if (format.type != WeightType::affine) {
+    if (!is_packed(format.type)) {
       const DType type = format.type == WeightType::f32   ? DType::f32
                          : format.type == WeightType::f16 ? DType::f16
                                                           : DType::bf16;
@@ -58,6 +68,15 @@ class TestMatrix {
       matrix.data_.resize(product(out, in) * static_cast<std::size_t>(format.bits) / 8);
       std::mt19937_64 words(seed);
       for (std::byte& byte : matrix.data_) byte = static_cast<std::byte>(words());
+      if (format.type != WeightType::affine) {  // scales about 1: E8M0 2^-4 to 2^3, E4M3 1/4 to 4
+        const bool e4m3 = format.type == WeightType::nvfp4;
+        matrix.scales_.resize(product(out, groups));
+        for (std::byte& byte : matrix.scales_) {
+          byte = static_cast<std::byte>(e4m3 ? 0x28 + words() % 32 : 123 + words() % 8);
+        }
+        matrix.place(0);
+        return matrix;
+      }
       const auto values = [&](std::uint64_t from, float scale) {
         return OwnedTensor::of(format.scale_type, {out, groups}, random_floats(product(out, groups), from, scale))
             .bytes;
@@ -81,9 +100,9 @@ class TestMatrix {
       return to.data() + offset;
     };
     view_.data = moved(data_, placed_data_);
-    if (view_.type != WeightType::affine) return;
+    if (!is_packed(view_.type)) return;
     view_.scales = moved(scales_, placed_scales_);
-    view_.biases = moved(biases_, placed_biases_);
+    if (view_.type == WeightType::affine) view_.biases = moved(biases_, placed_biases_);
   }
 
   [[nodiscard]] const WeightView& view() const { return view_; }
@@ -116,7 +135,7 @@ void for_each_matrix(int out, Visit visit) {
   for (const MatrixFormat& format : kPlainFormats) {
     for (const int in : {1, 7, 8, 15, 16, 17, 31, 33, 256}) visit(TestMatrix::random(format, out, in, seed += 10));
   }
-  for (const MatrixFormat& format : affine_formats()) {
+  for (const MatrixFormat& format : packed_formats()) {
     for (const int groups : {1, 2, 3}) visit(TestMatrix::random(format, out, groups * format.group, seed += 10));
   }
 }

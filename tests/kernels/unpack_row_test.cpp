@@ -73,6 +73,39 @@ TEST_P(UnpackRow, HalvesKeepZerosSubnormalsInfinitiesAndNan) {
   }
 }
 
+TEST_P(UnpackRow, EveryCodeOfTheFpFormatsHasItsValue) {
+  const float magnitudes[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  for (int code = 0; code < 256; ++code) {
+    const std::vector<std::byte> codes(32, static_cast<std::byte>(code));
+    const std::uint8_t two = 128, one = 0x38;  // 2 as E8M0, 1 as E4M3
+    WeightView w = {
+        .type = WeightType::mxfp8, .out = 1, .in = 32, .data = codes.data(), .bits = 8, .group = 32, .scales = &two};
+    const int exponent = code >> 3 & 15, mantissa = code & 7;
+    const double e4m3 =
+        (exponent == 0 ? mantissa / 8.0 * 0x1p-6 : (1 + mantissa / 8.0) * std::ldexp(1.0, exponent - 7)) *
+        ((code & 128) != 0 ? -1 : 1);
+    EXPECT_EQ(unpack_all(w)[7], 2 * e4m3) << code;
+    w.bits = 4;
+    w.type = WeightType::mxfp4;
+    const auto sign = [](int nibble) { return (nibble & 8) != 0 ? -1.0f : 1.0f; };
+    EXPECT_EQ(unpack_all(w)[30], 2 * sign(code) * magnitudes[code & 7]) << code;
+    EXPECT_EQ(unpack_all(w)[31], 2 * sign(code >> 4) * magnitudes[code >> 4 & 7]) << code;
+    w.type = WeightType::nvfp4;
+    w.in = w.group = 16;
+    w.scales = &one;
+    EXPECT_EQ(unpack_all(w)[14], sign(code) * magnitudes[code & 7]) << code;
+    w.type = WeightType::mxfp4;  // scales of every size
+    const auto scale = static_cast<std::uint8_t>(code);
+    const std::vector<std::byte> ones(16, std::byte{0x22});
+    w = {.type = WeightType::mxfp4, .out = 1, .in = 32, .data = ones.data(), .bits = 4, .group = 32, .scales = &scale};
+    if (code == 255) {
+      EXPECT_TRUE(std::isnan(unpack_all(w)[0]));
+    } else {
+      EXPECT_EQ(unpack_all(w)[0], std::ldexp(1.0, code - 127)) << code;
+    }
+  }
+}
+
 TEST_P(UnpackRow, LargestCodesNegativeScalesAndBadScales) {
   for (const int bits : {2, 3, 4, 5, 6, 8}) {
     const std::vector<std::byte> codes(static_cast<std::size_t>(32 * bits / 8), std::byte{0xff});
@@ -100,9 +133,18 @@ TEST_P(UnpackRow, LargestCodesNegativeScalesAndBadScales) {
   }
 }
 
+TEST_P(UnpackRow, APartOfTheRowsIsThoseRows) {
+  for_each_matrix(5, [](const TestMatrix& matrix) {
+    const WeightView& w = matrix.view();
+    const auto all = unpack_all(w);
+    const auto part = unpack_all(rows_of(w, 2, 3));
+    EXPECT_EQ(bits_of(part), bits_of({all.begin() + 2 * w.in, all.end()})) << matrix.describe();
+  });
+}
+
 TEST_P(UnpackRow, GoldensOfMlxAreReproducedExactly) {
-  for (const MatrixFormat& format : affine_formats()) {
-    const auto golden = GoldenMatrix::open(format.bits, format.group);
+  for (const MatrixFormat& format : packed_formats()) {
+    const auto golden = GoldenMatrix::open(format);
     EXPECT_EQ(unpack_all(golden.view), golden.tensor("dequantized")) << format.bits << " bits, group " << format.group;
   }
 }

@@ -32,6 +32,20 @@ WeightType weight_type(DType type, const std::string& module) {
   }
 }
 
+WeightType packed_type(QuantMode mode) {
+  switch (mode) {
+    case QuantMode::affine:
+      return WeightType::affine;
+    case QuantMode::mxfp4:
+      return WeightType::mxfp4;
+    case QuantMode::mxfp8:
+      return WeightType::mxfp8;
+    case QuantMode::nvfp4:
+      return WeightType::nvfp4;
+  }
+  return WeightType::affine;
+}
+
 }  // namespace
 
 std::unique_ptr<Ops> make_cpu_ops(int threads, CpuActivations activations) {
@@ -63,17 +77,14 @@ Matrix CpuOps::matrix(const StoredMatrix& stored) {
   view.in = stored.in;
   view.data = stored.weight.data;
   if (stored.quant) {
-    if (stored.quant->mode != QuantMode::affine) {
-      fail(ErrorCode::unsupported,
-          "[load] {}: the cpu lane runs affine quantisation, found {}, which the mlx lane runs (--lane mlx)",
-          stored.module, name_of(stored.quant->mode));
-    }
-    view.type = WeightType::affine;
+    view.type = packed_type(stored.quant->mode);
     view.bits = stored.quant->bits;
     view.group = stored.quant->group;
-    view.scale_type = weight_type(stored.scales.dtype, stored.module + ".scales");
     view.scales = stored.scales.data;
-    view.biases = stored.biases.data;
+    if (view.type == WeightType::affine) {
+      view.scale_type = weight_type(stored.scales.dtype, stored.module + ".scales");
+      view.biases = stored.biases.data;
+    }
   } else {
     view.type = weight_type(stored.weight.dtype, stored.module);
   }
@@ -95,6 +106,7 @@ std::unique_ptr<Cache> CpuOps::make_recurrent_cache(const RecurrentShape& shape)
 }
 
 Tensor CpuOps::embed(const Matrix& table, std::span<const TokenId> ids) {
+  const ProfileScope timed(profile(), "embed");
   const WeightView& view = cpu::view(table);
   Builder out = make(static_cast<int>(ids.size()), table.in);
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -105,6 +117,7 @@ Tensor CpuOps::embed(const Matrix& table, std::span<const TokenId> ids) {
 }
 
 Tensor CpuOps::select(const Tensor& x, std::span<const int> rows) {
+  const ProfileScope timed(profile(), "select");
   Builder out = make(static_cast<int>(rows.size()), x.width);
   for (std::size_t i = 0; i < rows.size(); ++i) {
     check(rows[i] >= 0 && rows[i] < x.rows, "select", "row outside the tensor");
@@ -114,6 +127,7 @@ Tensor CpuOps::select(const Tensor& x, std::span<const int> rows) {
 }
 
 Tensor CpuOps::stack(std::span<const Tensor> parts) {
+  const ProfileScope timed(profile(), "stack");
   int rows = 0;
   for (const Tensor& part : parts) rows += part.rows;
   Builder out = make(rows, parts.empty() ? 0 : parts.front().width);
@@ -130,6 +144,7 @@ Tensor CpuOps::stack(std::span<const Tensor> parts) {
 }
 
 Tensor CpuOps::concat(const Tensor& left, const Tensor& right) {
+  const ProfileScope timed(profile(), "concat");
   check(left.rows == right.rows, "concat", "row counts differ");
   Builder out = make(left.rows, left.width + right.width);
   for (int r = 0; r < left.rows; ++r) {
@@ -140,6 +155,7 @@ Tensor CpuOps::concat(const Tensor& left, const Tensor& right) {
 }
 
 Tensor CpuOps::add(const Tensor& a, const Tensor& b) {
+  const ProfileScope timed(profile(), "add");
   check(a.rows == b.rows && a.width == b.width, "add", "shapes differ");
   Builder out = make(a.rows, a.width);
   for_rows(a.rows, [&](int r) { add_row(cpu::row(a, r), cpu::row(b, r), a.width, out.row(r)); });
@@ -147,6 +163,7 @@ Tensor CpuOps::add(const Tensor& a, const Tensor& b) {
 }
 
 Tensor CpuOps::rms_norm(const Tensor& x, const Vector& gain, float eps) {
+  const ProfileScope timed(profile(), "rms_norm");
   check(gain.size == x.width, "rms_norm", "gain and row differ in width");
   Builder out = make(x.rows, x.width);
   for_rows(x.rows, [&](int r) { rms_norm_row(cpu::row(x, r), cpu::data(gain), eps, x.width, out.row(r)); });
@@ -154,6 +171,7 @@ Tensor CpuOps::rms_norm(const Tensor& x, const Vector& gain, float eps) {
 }
 
 Tensor CpuOps::swiglu(const Tensor& gate, const Tensor& up) {
+  const ProfileScope timed(profile(), "swiglu");
   check(gate.rows == up.rows && gate.width == up.width, "swiglu", "shapes differ");
   Builder out = make(gate.rows, gate.width);
   for_rows(gate.rows, [&](int r) { swiglu_row(cpu::row(gate, r), cpu::row(up, r), gate.width, out.row(r)); });
