@@ -36,7 +36,8 @@ bool has(const char* feature) {
 std::vector<Isa> detect() {
   std::vector<Isa> found = {Isa::reference};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2")) {
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
+      __builtin_cpu_supports("f16c")) {
     found.push_back(Isa::avx2);
     if (has_avx_vnni()) found.push_back(Isa::avx_vnni);
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
@@ -64,7 +65,8 @@ Isa named(std::string_view name) {
   if (at != isas.end()) return *at;
   std::string names;
   for (const Isa isa : isas) names += (names.empty() ? "" : ", ") + std::string(name_of(isa));
-  fail(ErrorCode::usage, "instruction set: expected one that this machine has ({}), found \"{}\"", names, name);
+  fail(ErrorCode::usage, "instruction set (FORESAY_ISA, --isa): expected one that this machine has ({}), found \"{}\"",
+      names, name);
 }
 
 Isa initial() {

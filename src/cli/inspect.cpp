@@ -41,11 +41,11 @@ Json contract_json(const Contract& contract, bool head) {
 /// What the folder holds, whether or not it can be run. `status` receives the exit status.
 Json describe(const Options& options, int& status) {
   Json out;
-  const auto ops = make_ops(options.model.lane);
+  Report report;
+  const auto ops = make_ops(options.model.lane, report);
   const std::filesystem::path folder = model_folder(options.model.folder);
   out["model"] = folder.string();
   out["lane"] = ops->describe();
-  Report report;
   std::vector<std::string> reasons;
   try {
     const Checkpoint checkpoint = Checkpoint::open(folder, report);

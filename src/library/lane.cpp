@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "base/cpu_features.h"
 #include "base/error.h"
 
 namespace foresay {
@@ -14,6 +15,13 @@ void expect_one_of(std::string_view option, std::string_view found, std::initial
   fail(ErrorCode::usage, "{}: expected one of {}, found \"{}\"", option, fmt::join(values, ", "), found);
 }
 
+void warn_of_plain_kernels(Report& report) {
+  if (current_isa() != Isa::reference) return;
+  report.warn(
+      "the plain C++ kernels are running, many times slower than those for AVX2 or for NEON with the dot product, of "
+      "which this processor has neither or FORESAY_ISA asked for none");
+}
+
 bool wants_mlx(const LaneOptions& options) {
   if (options.lane != "auto") return options.lane == "mlx";
   if (options.device != "auto") return options.device == "gpu";
@@ -22,7 +30,7 @@ bool wants_mlx(const LaneOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<Ops> make_ops(const LaneOptions& options) {
+std::unique_ptr<Ops> make_ops(const LaneOptions& options, Report& report) {
   expect_one_of("--lane", options.lane, {"auto", "cpu", "mlx"});
   expect_one_of("--device", options.device, {"auto", "cpu", "gpu"});
   expect_one_of("--cpu-activations", options.activations, {"auto", "float", "int8"});
@@ -31,6 +39,7 @@ std::unique_ptr<Ops> make_ops(const LaneOptions& options) {
     if (options.device == "gpu") {
       fail(ErrorCode::usage, "--device gpu: expected --lane mlx, found --lane cpu, which computes on the CPU only");
     }
+    warn_of_plain_kernels(report);
     return make_cpu_ops(
         options.threads, options.activations == "float" ? CpuActivations::float32 : CpuActivations::int8);
   }

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/report.h"
 #include "model/ops.h"
 
 namespace foresay {
@@ -17,7 +18,7 @@ struct LaneOptions {
 
 /// The lane that is asked for. `auto` is the MLX lane where MLX has a GPU and nothing else is asked for that only the
 /// CPU lane has, else the CPU lane. Throws ErrorCode::usage for options that contradict each other, a lane that this
-/// build lacks and a GPU that is not there; loads nothing.
-[[nodiscard]] std::unique_ptr<Ops> make_ops(const LaneOptions& options);
+/// build lacks and a GPU that is not there; loads nothing. Warns where only the plain kernels run.
+[[nodiscard]] std::unique_ptr<Ops> make_ops(const LaneOptions& options, Report& report);
 
 }  // namespace foresay

@@ -12,7 +12,7 @@ MtpMode mtp_mode(std::string_view name) {
 }
 
 OpenModel::OpenModel(const OpenOptions& options, Report& report)
-    : ops(make_ops(options.lane)),
+    : ops(make_ops(options.lane, report)),
       checkpoint(Checkpoint::open(options.folder, report)),
       loaded(load_model(checkpoint, *ops, {.mtp = options.mtp, .contract = options.contract}, report)) {}
 

@@ -11,6 +11,7 @@
 #include "foresay/token.h"
 #include "model/cache/cache.h"
 #include "model/cache/shapes.h"
+#include "model/profile.h"
 #include "model/tap.h"
 #include "model/tensor.h"
 
@@ -113,9 +114,15 @@ class Ops {
   }
   [[nodiscard]] Tap* tap() const { return tap_; }
   void set_tap(Tap* tap) { tap_ = tap; }  ///< borrowed; null takes it off
+  /// Times every operation from now on; borrowed, null takes it off. A lazy lane counts building, not computing.
+  void set_profile(Profile* profile) { profile_ = profile; }
+
+ protected:
+  [[nodiscard]] Profile* profile() const { return profile_; }
 
  private:
   Tap* tap_ = nullptr;
+  Profile* profile_ = nullptr;
 };
 
 /// Arithmetic of the CPU lane. float32: activations, keys and values in float32, as the references have them. int8:

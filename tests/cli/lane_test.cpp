@@ -23,6 +23,31 @@ TEST(Lane, TheCpuLaneIsTheDefaultWithoutAGpuAndSaysSo) {
   expect_parts(foresay({"inspect", kBundled, "--lane", "cpu", "--threads", "1"}).out, {"lane", "cpu, 1 thread, "});
 }
 
+TEST(Lane, AnInstructionSetMayBeAskedForAndThePlainOneIsTold) {
+  Command command;
+  command.environment["FORESAY_ISA"] = "reference";
+  const Arguments arguments = {
+      "generate", kBundled, "--prompt-ids", "259,497,259", "--max-tokens", "4", "--lane", "cpu"};
+  const Outcome plain = foresay(arguments, command), best = foresay(arguments);
+  EXPECT_EQ(plain.status, 0);
+  EXPECT_EQ(plain.out, best.out);
+  const auto first = plain.err.find("plain C++ kernels");
+  EXPECT_NE(first, std::string::npos) << plain.err;
+  EXPECT_EQ(plain.err.find("plain C++ kernels", first + 1), std::string::npos) << plain.err;
+  command.environment["FORESAY_ISA"] = "mmx";
+  const Outcome unknown = foresay(arguments, command);
+  EXPECT_EQ(unknown.status, 2);
+  expect_parts(unknown.err, {"FORESAY_ISA", "reference", "\"mmx\""});
+}
+
+TEST(Lane, ActivationsAreInt8UnlessFloatIsAskedFor) {
+  for (const auto& [asked, told] :
+      {std::pair{"auto", "int8 activations"}, {"int8", "int8 activations"}, {"float", "float activations"}}) {
+    EXPECT_NE(lane_of({"--lane", "cpu", "--cpu-activations", asked}).find(told), std::string::npos) << asked;
+  }
+  expect_refused({"inspect", kNowhere, "--cpu-activations", "int4"}, 2, {"--cpu-activations", "float", "\"int4\""});
+}
+
 TEST(Lane, OptionsThatContradictEachOtherAreRefusedByName) {
   expect_refused({"inspect", kNowhere, "--lane", "gpu"}, 2, {"--lane", "auto, cpu, mlx", "\"gpu\""});
   expect_refused({"inspect", kNowhere, "--device", "tpu"}, 2, {"--device", "auto, cpu, gpu", "\"tpu\""});

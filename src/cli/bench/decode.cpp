@@ -27,6 +27,7 @@ struct Options {
   SamplingArguments sampling;
   std::string rates;
   int depth = 3, tokens = 128, context = 32, chunk = 512;
+  bool profile = false;
 };
 
 /// What the rounds of a run took.
@@ -36,6 +37,7 @@ struct Measured {
   long rounds = 0, tokens = 0;
   TimedModel::Times parts;
   std::vector<long> drafted, accepted;
+  Profile operations;
 };
 
 class Run {
@@ -71,9 +73,11 @@ class Run {
     const Stats before = sequence_->stats;
     while (sequence_->stats.generated - before.generated < options_.tokens) {
       if (m.rounds++ % kProbeEvery == 0) m.one_row_ms.push_back(one_row_ms());
+      if (options_.profile) model_.ops().set_profile(&m.operations);
       const auto start = std::chrono::steady_clock::now();
       advance();
       m.round_ms += milliseconds_since(start);
+      model_.ops().set_profile(nullptr);
     }
     m.parts = model_.times();
     m.tokens = sequence_->stats.generated - before.generated;
@@ -152,12 +156,36 @@ Json result(const Options& options, const Subject& subject, const Measured& m) {
   return line;
 }
 
+/// A line per operation, the dearest first, then one for what is none: sampling, drafts, bookkeeping.
+void write_profile(const Subject& subject, const Measured& m) {
+  const auto rounds = static_cast<double>(m.rounds);
+  std::vector<std::pair<std::string_view, Profile::Entry>> entries(
+      m.operations.entries().begin(), m.operations.entries().end());
+  std::ranges::sort(entries, std::greater{}, [](const auto& entry) { return entry.second.ms; });
+  double rest = m.round_ms;
+  const auto write = [&](std::string_view operation, double calls, double ms) {
+    Json line = subject.line("profile");
+    line["operation"] = operation;
+    line["calls_per_round"] = rounded(calls / rounds);
+    line["ms_per_round"] = rounded(ms / rounds);
+    line["share"] = rounded(ms / m.round_ms);
+    write_json(line);
+  };
+  for (const auto& [operation, entry] : entries) {
+    write(operation, static_cast<double>(entry.calls), entry.ms);
+    rest -= entry.ms;
+  }
+  write("other", rounds, rest);
+}
+
 int run(const Options& options) {
   check_sampling(options.sampling, {});
   if (!options.rates.empty()) (void)parse_rates(options.rates, options.depth);
   const Subject subject(options.subject);
   Run run(options, subject);
-  write_json(result(options, subject, run.measure()));
+  const Measured measured = run.measure();
+  if (options.profile) write_profile(subject, measured);
+  write_json(result(options, subject, measured));
   return 0;
 }
 
@@ -181,6 +209,7 @@ std::function<int()> add_bench_decode(CLI::App& app) {
   app.add_option("--prefill-chunk", options->chunk, "Prompt rows per pass; 0 is all at once")
       ->check(whole_number(0, 1 << 20))
       ->capture_default_str();
+  app.add_flag("--profile", options->profile, "Also print the time of each operation, a line each");
   add_sampling_options(app, options->sampling);
   app.footer(
       "Prints one line: tok_s, acceptance, the cost of a pass, of a draft step and of the rest (sampling_share), and "

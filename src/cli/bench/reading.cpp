@@ -1,5 +1,7 @@
 #include "cli/bench/reading.h"
 
+#include "decode/draft/draft_vocabulary.h"
+
 #include <algorithm>
 
 #include "base/error.h"
@@ -66,6 +68,8 @@ double Reading::draft_ms() {
   pass.tokens = {tokens_[static_cast<std::size_t>(context_)]};
   pass.slices = {{0, 1, head_caches_.get(), false}};
   pass.output_rows = {0};
+  const VocabularySubset low{draft_vocabulary_low(model_), {}};
+  if (low.low > 0) pass.vocabulary = &low;
   const auto start = std::chrono::steady_clock::now();
   const HeadForward forward = model_.draft(pass);
   (void)model_.ops().read(forward.logits);

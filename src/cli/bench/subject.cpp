@@ -1,5 +1,7 @@
 #include "cli/bench/subject.h"
 
+#include "decode/draft/draft_vocabulary.h"
+
 #include <algorithm>
 #include <cstdlib>
 
@@ -114,7 +116,9 @@ double Subject::trunk_bytes() const {
 
 double Subject::head_bytes() const {
   const char* const output = is_untied(open_->checkpoint) ? "lm_head." : "embed_tokens.";
-  return bytes_of(open_->checkpoint.trunk(), [&](const std::string& name) { return is_part_of(name, output); }) +
+  const int vocab = model().info().vocab, low = draft_vocabulary_low(model());
+  const double read = low > 0 ? static_cast<double>(low) / vocab : 1.0;  // of the output matrix
+  return read * bytes_of(open_->checkpoint.trunk(), [&](const std::string& name) { return is_part_of(name, output); }) +
          bytes_of(open_->checkpoint.head().tensors, [](const std::string&) { return true; });
 }
 

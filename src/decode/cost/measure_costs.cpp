@@ -1,5 +1,7 @@
 #include "decode/cost/measure_costs.h"
 
+#include "decode/draft/draft_vocabulary.h"
+
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -99,6 +101,8 @@ class Measurement {
     pass.tokens = ids(dummy.head->length() + 1, hidden.rows);
     pass.slices = {{0, hidden.rows, dummy.head.get(), false}};
     if (output) pass.output_rows = {hidden.rows - 1};
+    const VocabularySubset low{draft_vocabulary_low(model_), {}};
+    if (low.low > 0) pass.vocabulary = &low;
     HeadForward forward = model_.draft(pass);
     if (output) (void)ops_.read(forward.logits);
     return forward;

@@ -5,6 +5,13 @@
 #include <iterator>
 
 namespace foresay {
+
+int draft_vocabulary_low(const Model& model, int asked) {
+  constexpr int kLowIds = 32768;  // of 248320 of Qwen3.5 these make up nearly all of a text
+  const int vocab = model.info().vocab, low = asked >= 0 ? asked : kLowIds;
+  const bool pays = asked >= 0 || (vocab > 2 * low && model.ops().gains_from_subset());
+  return pays && low < vocab ? low : 0;
+}
 namespace {
 
 void sort_unique(std::vector<TokenId>& ids) {

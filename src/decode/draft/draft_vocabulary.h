@@ -6,9 +6,14 @@
 #include <vector>
 
 #include "foresay/token.h"
+#include "model/model.h"
 #include "model/vocabulary_subset.h"
 
 namespace foresay {
+
+/// How many low ids drafts come from: `asked` where that is 0 or more, else what pays on the model's lane. 0 is the
+/// whole vocabulary.
+[[nodiscard]] int draft_vocabulary_low(const Model& model, int asked = -1);
 
 /// The low ids, which byte-level BPE gives to what is frequent; ids that are always wanted; and those of the context,
 /// without which names and words of the prompt could not be drafted. A function of the tokens alone, kept from round to

@@ -15,8 +15,6 @@ namespace {
 // read at once, for keys and values only.
 constexpr int kMostPending = 16;
 
-constexpr int kLowIds = 32768;  // of 248320 of Qwen3.5 these make up nearly all of a text
-
 struct MtpState final : DraftState {
   std::unique_ptr<CacheSet> caches;
   std::vector<Tensor> pending;  ///< hidden states whose pairs are not in the caches yet
@@ -70,10 +68,8 @@ std::unique_ptr<DraftState> MtpDrafter::fork(DraftState& state) {
 
 std::shared_ptr<const VocabularySubset> MtpDrafter::vocabulary_of(Sequence& sequence) const {
   const DecodeOptions& options = sequence.options;
-  const int vocab = model_.info().vocab, asked = options.draft_vocabulary;
-  const int low = asked >= 0 ? asked : kLowIds;
-  if (low == 0 || low >= vocab || (asked < 0 && (vocab <= 2 * low || !model_.ops().gains_from_subset())))
-    return nullptr;
+  const int vocab = model_.info().vocab, low = draft_vocabulary_low(model_, options.draft_vocabulary);
+  if (low == 0) return nullptr;
   std::optional<DraftVocabulary>& own = state_of(sequence).vocabulary;
   if (!own || own->low() != low) {
     std::vector<TokenId> always = always_;

@@ -64,6 +64,7 @@ const float* CpuOps::angles(const Rope& rope, std::span<const int> positions) {
 
 Tensor CpuOps::attention(const AttentionSpec& spec, const Tensor& q, std::span<const int> query_rows, const Tensor& k,
     const Tensor& v, std::span<const CacheSlice> slices) {
+  const ProfileScope timed(profile(), "attention");
   const int dim = spec.head_dim, pairs = static_cast<int>(spec.rope.inv_freq.size());
   const int q_stride = spec.output_gate ? 2 * dim : dim, group = spec.heads / spec.kv_heads;
   cpu::check(k.width == spec.kv_heads * dim && v.width == k.width, "attention", "k or v has the wrong width");

@@ -22,6 +22,7 @@ std::size_t product(int a, int b) {
 
 Tensor CpuOps::gated_delta(const GatedDeltaSpec& spec, const Tensor& qkv, const Tensor& z, const Tensor& b,
     const Tensor& a, std::span<const CacheSlice> slices) {
+  const ProfileScope timed(profile(), "gated_delta");
   const RecurrentShape& s = spec.shape;
   cpu::check(qkv.width == s.conv_channels && z.width == s.value_heads * s.value_dim && b.width == s.value_heads &&
                  a.width == s.value_heads,

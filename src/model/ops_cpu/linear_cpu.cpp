@@ -20,7 +20,7 @@ int tiles_per_part(int tiles, std::size_t row_bytes, int threads) {
 }
 
 std::size_t row_bytes(const WeightView& w) {
-  const int bits = w.type == WeightType::affine ? w.bits : w.type == WeightType::f32 ? 32 : 16;
+  const int bits = is_packed(w.type) ? w.bits : w.type == WeightType::f32 ? 32 : 16;
   return std::max<std::size_t>(1, static_cast<std::size_t>(w.in) * static_cast<std::size_t>(bits) / 8);
 }
 
@@ -107,6 +107,7 @@ void CpuOps::multiply_together(const Tensor& x, std::span<const Product> product
 }
 
 Tensor CpuOps::linear(const Tensor& x, const Matrix& w) {
+  const ProfileScope timed(profile(), "linear");
   cpu::Builder out = make(x.rows, w.out);
   const Product product{&cpu::view(w), out.row(0)};
   multiply(x, {&product, 1});
@@ -114,6 +115,7 @@ Tensor CpuOps::linear(const Tensor& x, const Matrix& w) {
 }
 
 std::vector<Tensor> CpuOps::linears(const Tensor& x, std::span<const Matrix* const> ws) {
+  const ProfileScope timed(profile(), "linears");
   std::vector<cpu::Builder> outs;
   std::vector<Product> products;
   for (const Matrix* w : ws) outs.push_back(make(x.rows, w->out));
@@ -125,6 +127,7 @@ std::vector<Tensor> CpuOps::linears(const Tensor& x, std::span<const Matrix* con
 }
 
 Tensor CpuOps::linear_subset(const Tensor& x, const Matrix& w, const VocabularySubset& rows) {
+  const ProfileScope timed(profile(), "linear_subset");
   cpu::check(rows.low <= w.out && (rows.extra.empty() || rows.extra.back() < w.out), "linear_subset",
       "a row is outside the matrix");
   cpu::Builder out = make(x.rows, rows.size());
@@ -147,6 +150,7 @@ Tensor CpuOps::linear_subset(const Tensor& x, const Matrix& w, const VocabularyS
 }
 
 Tensor CpuOps::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual) {
+  const ProfileScope timed(profile(), "linear_add");
   cpu::check(residual.rows == x.rows && residual.width == w.out, "linear_add", "residual has the wrong shape");
   cpu::Builder out = make(x.rows, w.out);
   const Product product{&cpu::view(w), out.row(0)};
@@ -160,6 +164,7 @@ Tensor CpuOps::linear_add(const Tensor& x, const Matrix& w, const Tensor& residu
 }
 
 Tensor CpuOps::gated_linear(const Tensor& x, const Matrix& gate, const Matrix& up) {
+  const ProfileScope timed(profile(), "gated_linear");
   cpu::Builder g = make(x.rows, gate.out), u = make(x.rows, up.out);
   const Product products[] = {{&cpu::view(gate), g.row(0)}, {&cpu::view(up), u.row(0)}};
   multiply_together(x, products, [&](int first, int last) {
