@@ -27,8 +27,7 @@ inline float weigh(float* scores, int count, float scale, SoftmaxState& state) {
     }
   }
   const float highest = std::max(state.highest, largest(most));
-  float shrink[16] = {state.highest - highest};
-  exp_row(shrink, 1, shrink);
+  const float shrink = exp(state.highest - highest);
   Lanes total = splat(0);
   for (int i = 0; i < count; i += 16) {
     Lanes p = exp(load(scores + i) - splat(highest));
@@ -37,8 +36,8 @@ inline float weigh(float* scores, int count, float scale, SoftmaxState& state) {
     total = total + p;
   }
   state.highest = highest;
-  state.total = state.total * shrink[0] + sum(total);
-  return shrink[0];
+  state.total = state.total * shrink + sum(total);
+  return shrink;
 }
 
 /// out = out * shrink + sum of p[i] * values[i], in order of i, for Q queries.
@@ -113,12 +112,11 @@ inline void join_softmax(std::span<const SoftmaxState> parts, int value_dim, flo
   for (const SoftmaxState& part : parts) highest = std::max(highest, part.highest);
   float total = 0;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    float factor[1] = {parts[i].highest - highest};
-    exp_row(factor, 1, factor);
-    total = total + parts[i].total * factor[0];
+    const float factor = exp(parts[i].highest - highest);
+    total = total + parts[i].total * factor;
     for_each_lanes(value_dim, [&](int d, int n) {
       const Lanes before = i == 0 ? splat(0) : load_up_to(out + d, n);
-      store_up_to(out + d, before + load_up_to(parts[i].out + d, n) * splat(factor[0]), n);
+      store_up_to(out + d, before + load_up_to(parts[i].out + d, n) * splat(factor), n);
     });
   }
   const Lanes inverse = splat(1.0f / total);

@@ -5,6 +5,8 @@
 
 namespace foresay {
 
+inline constexpr int kMostKeyDim = 512;  ///< what gated_delta() has room for
+
 /// Rows whose effect on a head's state is known already: what gated_delta() wrote as `delta` when it walked them.
 /// Row r's values are `*_stride` floats further on.
 struct RecordedRows {

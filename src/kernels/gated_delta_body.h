@@ -54,8 +54,6 @@ inline void walk_rows(float* state, int dim, float decay, float beta, const floa
   sums_of<R>(out, y);
 }
 
-inline constexpr int kMostKeyDim = 512;
-
 /// R rows of the state, from value `first` on. They are worked on in a copy, so that rows which do not count leave no
 /// trace.
 template <int R>

@@ -1,6 +1,8 @@
 // kernels/kernel_table_body.h: all bodies, and the table of one instruction set. The file that includes this has chosen
-// the set, its Lanes (FORESAY_LANES), its int8 loops (FORESAY_INT8_TILE) and kTileRows.
+// the set, a namespace (FORESAY_LANES), its Lanes (FORESAY_LANES_HEADER) and its int8 loops (FORESAY_INT8_TILE).
 #pragma once
+
+#include FORESAY_LANES_HEADER
 
 #include "kernels/attention_body.h"
 #include "kernels/gated_delta_body.h"

@@ -2,16 +2,8 @@
 #if defined(__aarch64__)
 #include <arm_neon.h>
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
-#include <limits>
-#include <span>
+#include "kernels/kernel_headers.h"
 
-#include "kernels/elements.h"
-#include "kernels/kernel_table.h"
-
-// Only what follows is compiled for the set: standard headers came before, so none of their functions is.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("dotprod,i8mm"))), apply_to = function)
 #else
@@ -20,14 +12,7 @@
 #define FORESAY_I8MM
 #define FORESAY_LANES neon_i8mm
 #define FORESAY_INT8_TILE "kernels/int8_tile_neon.h"
-#include "kernels/lanes_neon.h"
-
-namespace foresay::kernels {
-namespace neon_i8mm {
-constexpr int kTileRows = 1;  // rows of x that linear() keeps in registers beside four weight rows
-}
-}  // namespace foresay::kernels
-
+#define FORESAY_LANES_HEADER "kernels/lanes_neon.h"
 #include "kernels/kernel_table_body.h"
 
 #if defined(__clang__)

@@ -14,6 +14,8 @@ struct Lanes {
   __m256 low, high;
 };
 
+inline constexpr int kTileRows = 1;  ///< rows of x that linear() keeps in registers beside four weight rows
+
 inline Lanes splat(float x) {
   return {_mm256_set1_ps(x), _mm256_set1_ps(x)};
 }

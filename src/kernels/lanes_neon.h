@@ -14,6 +14,8 @@ struct Lanes {
   float32x4_t v[4];
 };
 
+inline constexpr int kTileRows = 1;  ///< rows of x that linear() keeps in registers beside four weight rows
+
 template <typename F>
 inline Lanes each_register(F f) {
   return {{f(0), f(1), f(2), f(3)}};

@@ -17,6 +17,8 @@ struct Lanes {
   float v[16];
 };
 
+inline constexpr int kTileRows = 2;  ///< rows of x that linear() keeps in registers beside four weight rows
+
 /// a * b + c, rounded once. The product of two floats is exact in double; the sum is rounded to odd there, so that
 /// rounding it again to float gives the nearest (Boldo and Melquiond 2008). The C library's fmaf takes 50 ns on
 /// processors without the instruction, which are the ones that run this file.

@@ -5,12 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/unpack_row.h"
+#include "kernels/linear.h"
 
 namespace foresay {
 
-inline constexpr int kInt8Block = 64;  ///< activations that share a scale
-inline constexpr int kInt8Tile = 4;    ///< weight rows that linear_int8() works on together
+inline constexpr int kInt8Block = 64;          ///< activations that share a scale
+inline constexpr int kInt8Tile = kLinearTile;  ///< weight rows that linear_int8() works on together
 
 /// The order of the int8 values of a row; a matrix decides it.
 enum class Int8Order {

@@ -98,6 +98,12 @@ inline void add_row(const float* x, const float* z, int n, float* y) {
       n, [&](int i, int count) { store_up_to(y + i, load_up_to(x + i, count) + load_up_to(z + i, count), count); });
 }
 
+inline float exp(float x) {
+  float y[16];
+  store(y, exp(splat(x)));
+  return y[0];
+}
+
 inline void exp_row(const float* x, int n, float* y) {
   for_each_lanes(n, [&](int i, int count) { store_up_to(y + i, exp(load_up_to(x + i, count)), count); });
 }

@@ -3,27 +3,29 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <vector>
 
-#include "base/cpu_features.h"
 #include "decode/sample/scan_variants.h"
 
 namespace foresay {
 namespace scan_variants {
 
-std::span<const Walks* const> available() {
-  static const std::vector<const Walks*> all = [] {
-    std::vector<const Walks*> found = {&kReference};
+const Walks& walks_of(Isa isa) {
+  switch (isa) {
 #if defined(__x86_64__)
-    const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0;
-    if (avx2) found.push_back(&kAvx2);
-    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl")) {
-      found.push_back(&kAvx512);
-    }
+    case Isa::avx2:
+    case Isa::avx_vnni:
+      return kAvx2;
+    case Isa::avx512:
+      return kAvx512;
 #endif
-    return found;
-  }();
+    default:
+      return kReference;
+  }
+}
+
+std::vector<const Walks*> available() {
+  std::vector<const Walks*> all;
+  for (const Isa isa : available_isas()) all.push_back(&walks_of(isa));
   return all;
 }
 
@@ -32,7 +34,7 @@ std::span<const Walks* const> available() {
 namespace {
 
 const scan_variants::Walks& walks() {
-  return current_isa() == Isa::reference ? scan_variants::kReference : *scan_variants::available().back();
+  return scan_variants::walks_of(current_isa());
 }
 
 }  // namespace

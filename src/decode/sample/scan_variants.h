@@ -5,7 +5,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <vector>
 
+#include "base/cpu_features.h"
 #include "decode/sample/scan.h"
 
 namespace foresay::scan_variants {
@@ -23,8 +25,11 @@ extern const Walks kAvx2;    ///< needs AVX2 and FMA
 extern const Walks kAvx512;  ///< needs AVX-512 F, DQ, BW, VL
 #endif
 
-/// This machine's, weakest first; always begins with the reference.
-[[nodiscard]] std::span<const Walks* const> available();
+/// Those of an instruction set, which this machine must have; Arm has none of its own.
+[[nodiscard]] const Walks& walks_of(Isa isa);
+
+/// Of every set of this machine, weakest first; always begins with the reference.
+[[nodiscard]] std::vector<const Walks*> available();
 
 /// Columns whose highest value is looked at once before noise is made for them: most of a row then needs no more than
 /// one comparison per word.

@@ -12,7 +12,6 @@ namespace {
 
 constexpr float kL2Eps = 1e-6f;    // fixed, on the sum of squares; not rms_norm_eps (docs/families/qwen3_5.md)
 constexpr int kRowsTogether = 32;  // rows convolved before the recurrence walks them: they stay in the nearest cache
-constexpr int kMostKeyDim = 512;   // what the kernel has room for
 
 std::size_t product(int a, int b) {
   return static_cast<std::size_t>(a) * static_cast<std::size_t>(b);

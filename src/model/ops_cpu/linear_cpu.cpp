@@ -10,7 +10,7 @@
 namespace foresay {
 namespace {
 
-constexpr int kTile = 4;                     // weight rows: what kernels take at a time
+constexpr int kTile = kLinearTile;           // weight rows: what kernels take at a time
 constexpr std::size_t kPartBytes = 1 << 17;  // of weights per part: long enough to stream, short enough to share out
 
 /// Tiles per part, so that every thread gets several and no part is longer than kPartBytes.
@@ -52,12 +52,12 @@ const Int8Rows& CpuOps::quantised(const Tensor& x, Int8Order order) {
 /// Makes the int8 form of x where the matrix will read it, before threads share it.
 void CpuOps::prepare(const Tensor& x, const WeightView& w) {
   cpu::check(w.in == x.width, "linear", "matrix and row differ in width");
-  if (activations_ == CpuActivations::int8 && takes_int8(w)) (void)quantised(x, int8_order(w));
+  if (reads_int8(w)) (void)quantised(x, int8_order(w));
 }
 
 void CpuOps::multiply_range(const Tensor& x, const Product& product, int first, int last) const {
   const WeightView& w = *product.w;
-  if (activations_ == CpuActivations::int8 && takes_int8(w)) {
+  if (reads_int8(w)) {
     thread_local std::vector<std::byte> scratch;
     scratch.resize(int8_scratch(w));
     const auto& slot = cpu::floats(x).quantised[static_cast<std::size_t>(int8_order(w))];

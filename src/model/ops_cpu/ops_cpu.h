@@ -58,6 +58,9 @@ class CpuOps final : public Ops {
   void multiply(const Tensor& x, std::span<const Product> products);
   void multiply_together(const Tensor& x, std::span<const Product> products, const Finish& finish);
   void multiply_range(const Tensor& x, const Product& product, int first, int last) const;
+  [[nodiscard]] bool reads_int8(const WeightView& w) const {
+    return activations_ == CpuActivations::int8 && takes_int8(w);
+  }
   void prepare(const Tensor& x, const WeightView& w);
   [[nodiscard]] const float* angles(const Rope& rope, std::span<const int> positions);
   void gated_delta_slice(const GatedDeltaSpec& spec, const Tensor& qkv, const Tensor& z, const Tensor& b,
