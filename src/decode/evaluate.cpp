@@ -62,6 +62,13 @@ void evaluate_head(const Model& model, std::span<const TokenId> ids, const Tenso
 
 }  // namespace
 
+void check_ids(std::span<const TokenId> ids, const ModelInfo& info) {
+  for (const TokenId id : ids) {
+    if (id < 0 || id >= info.vocab)
+      fail(ErrorCode::usage, "[eval] id {} is outside the vocabulary; expected 0 to {}", id, info.vocab - 1);
+  }
+}
+
 Evaluation evaluate(const Model& model, std::span<const TokenId> ids, int depth, int chunk, bool layers) {
   const ModelInfo& info = model.info();
   const int positions = static_cast<int>(ids.size());
@@ -69,10 +76,7 @@ Evaluation evaluate(const Model& model, std::span<const TokenId> ids, int depth,
   if (positions > info.context) {
     fail(ErrorCode::usage, "[eval] {} ids were given; this checkpoint's context holds {}", positions, info.context);
   }
-  for (const TokenId id : ids) {
-    if (id < 0 || id >= info.vocab)
-      fail(ErrorCode::usage, "[eval] id {} is outside the vocabulary; expected 0 to {}", id, info.vocab - 1);
-  }
+  check_ids(ids, info);
 
   Ops& ops = model.ops();
   Evaluation out;

@@ -31,6 +31,9 @@ struct Evaluation {
   std::vector<NamedRows> layers;
 };
 
+/// Throws ErrorCode::usage for an id outside the vocabulary.
+void check_ids(std::span<const TokenId> ids, const ModelInfo& info);
+
 /// Runs the trunk in chunks of `chunk` rows (0: all at once) and, up to `depth` steps (capped by the head), the head,
 /// forced to the given ids. With `layers`, also keeps every named intermediate tensor. Throws ErrorCode::usage for no
 /// ids, an id outside the vocabulary or more ids than the context holds.

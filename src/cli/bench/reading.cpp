@@ -1,11 +1,10 @@
 #include "cli/bench/reading.h"
 
-#include "decode/draft/draft_vocabulary.h"
-
 #include <algorithm>
 
 #include "base/error.h"
 #include "cli/bench/timed_model.h"
+#include "decode/draft/draft_vocabulary.h"
 
 namespace foresay::cli {
 namespace {

@@ -12,6 +12,7 @@
 #include <iterator>
 #include <numeric>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "cli/bench/shape_parts.h"
 #include "cli/output.h"
@@ -31,14 +32,9 @@ constexpr Shape kShapes[] = {
     {"qwen3_5-4b", 2560, 32, 16, 4, 256, 9216, 16, 32, 128, 248320},
 };
 
-fs::path cache_folder() {
-  const auto variable = [](const char* name) {
-    const char* const value = std::getenv(name);
-    return fs::path(value != nullptr ? value : "");
-  };
-  const fs::path xdg = variable("XDG_CACHE_HOME"), home = variable("HOME");
-  if (xdg.is_absolute()) return xdg / "foresay" / "shapes";
-  if (home.is_absolute()) return home / ".cache" / "foresay" / "shapes";
+fs::path shapes_folder() {
+  fs::path folder = cache_folder("shapes");
+  if (!folder.empty()) return folder;
   fail(ErrorCode::usage, "--shape: expected HOME or XDG_CACHE_HOME to say where the checkpoint goes, found neither");
 }
 
@@ -107,7 +103,7 @@ std::string packed_name(const Shape& shape, const Packing& packing) {
 }
 
 fs::path shape_folder(const Shape& shape, const Packing& packing) {
-  fs::path folder = cache_folder() / packed_name(shape, packing);
+  fs::path folder = shapes_folder() / packed_name(shape, packing);
   if (is_whole(folder, shape, packing)) return folder;
   try {
     fs::create_directories(folder.parent_path());

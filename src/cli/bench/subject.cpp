@@ -1,7 +1,5 @@
 #include "cli/bench/subject.h"
 
-#include "decode/draft/draft_vocabulary.h"
-
 #include <algorithm>
 #include <cstdlib>
 
@@ -12,6 +10,7 @@
 #include "cli/bench/shape_parts.h"
 #include "cli/option_values.h"
 #include "cli/output.h"
+#include "decode/draft/draft_vocabulary.h"
 
 namespace foresay::cli {
 namespace {

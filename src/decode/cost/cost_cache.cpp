@@ -2,10 +2,10 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "base/cache_folder.h"
 #include "base/error.h"
 #include "base/temporary_file.h"
 
@@ -55,13 +55,7 @@ bool is_sane(const CostModel& costs) {
 }  // namespace
 
 std::filesystem::path CostCache::default_folder() {
-  const auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::filesystem::path(value == nullptr ? "" : value);
-  };
-  const std::filesystem::path cache = variable("XDG_CACHE_HOME"), home = variable("HOME");
-  if (cache.is_absolute()) return cache / "foresay" / "costs";  // a relative one is to be ignored, says XDG
-  return home.is_absolute() ? home / ".cache" / "foresay" / "costs" : std::filesystem::path();
+  return cache_folder("costs");
 }
 
 std::filesystem::path CostCache::file_of(const CostKey& key) const {

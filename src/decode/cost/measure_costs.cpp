@@ -1,11 +1,11 @@
 #include "decode/cost/measure_costs.h"
 
-#include "decode/draft/draft_vocabulary.h"
-
 #include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
+
+#include "decode/draft/draft_vocabulary.h"
 
 namespace foresay {
 namespace {

@@ -12,6 +12,7 @@ int draft_vocabulary_low(const Model& model, int asked) {
   const bool pays = asked >= 0 || (vocab > 2 * low && model.ops().gains_from_subset());
   return pays && low < vocab ? low : 0;
 }
+
 namespace {
 
 void sort_unique(std::vector<TokenId>& ids) {

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "decode/evaluate.h"
 
 namespace foresay {
 namespace {
@@ -178,10 +179,7 @@ void check(const ModelInfo& info, std::span<const TokenId> ids, int window) {
     fail(ErrorCode::usage, "[eval] window: expected 2 to {}, which this checkpoint's context holds, found {}",
         info.context, window);
   }
-  for (const TokenId id : ids) {
-    if (id < 0 || id >= info.vocab)
-      fail(ErrorCode::usage, "[eval] id {} is outside the vocabulary; expected 0 to {}", id, info.vocab - 1);
-  }
+  check_ids(ids, info);
 }
 
 }  // namespace
