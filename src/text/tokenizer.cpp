@@ -3,8 +3,8 @@
 #include <foresay_text/src/lib.rs.h>
 #include <rust/cxx.h>
 
+#include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "base/error.h"
@@ -24,9 +24,12 @@ Tokenizer& Tokenizer::operator=(Tokenizer&&) noexcept = default;
 
 Tokenizer Tokenizer::load(const std::filesystem::path& folder) {
   const auto path = folder / "tokenizer.json";
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail(ErrorCode::checkpoint, "[{}] the tokenizer cannot be read", path.string());
-  const std::string json{std::istreambuf_iterator<char>(file), {}};
+  std::error_code missing;
+  const auto size = std::filesystem::file_size(path, missing);  // a folder has none
+  std::string json(missing ? 0 : size, '\0');
+  if (missing || !std::ifstream(path, std::ios::binary).read(json.data(), static_cast<std::streamsize>(size))) {
+    fail(ErrorCode::checkpoint, "[{}] the tokenizer cannot be read", path.string());
+  }
   try {
     auto tokenizer = rust_text::tokenizer_from_json({reinterpret_cast<const std::uint8_t*>(json.data()), json.size()});
     return Tokenizer(std::make_unique<Impl>(Impl{std::move(tokenizer)}));

@@ -19,16 +19,30 @@ impl Tokenizer {
 
         let decoder = TokenDecoder::new(inner.get_decoder())?;
         let added = inner.get_added_tokens_decoder();
-        let last = inner.get_vocab(true).into_values().max();
-        let size = last.map_or(0, |id| id as usize + 1);
-        if size > MAX_IDS {
-            return Err(Failure::Invalid(format!("token id {} is out of range", size - 1)));
+        let mut tokens: Vec<Option<String>> = Vec::new();
+        let mut place = |id: u32, token: String| {
+            let index = id as usize;
+            if index >= MAX_IDS {
+                return Err(Failure::Invalid(format!("token id {id} is out of range")));
+            }
+            if index >= tokens.len() {
+                tokens.resize(index + 1, None);
+            }
+            tokens[index] = Some(token);
+            Ok(())
+        };
+        for (token, id) in inner.get_vocab(true) {
+            place(id, token)?;
         }
+        for (id, token) in &added {
+            place(*id, token.content.clone())?; // an id that both have is the added token's
+        }
+        let size = tokens.len();
         let mut table = Tokenizer { inner, bytes: Vec::new(), ends: vec![0; size], is_special: vec![false; size] };
         for id in 0..size {
             let added_token = added.get(&(id as u32));
-            if let Some(token) = table.inner.id_to_token(id as u32) {
-                table.bytes.extend(decoder.bytes_of(&token, added_token.is_some())?);
+            if let Some(token) = &tokens[id] {
+                table.bytes.extend(decoder.bytes_of(token, added_token.is_some())?);
             }
             table.ends[id] = table.bytes.len();
             table.is_special[id] = added_token.is_some_and(|token| token.special);
