@@ -22,7 +22,8 @@ test: .venv/.ready build/.setup-tests build/release/build.ninja  ## Build and ru
 	@cmake --build --preset release
 	@ctest --preset release
 
-asan: .venv/.ready build/asan/build.ninja  ## Every test under AddressSanitizer and UndefinedBehaviorSanitizer
+# But for those that measure rates over long runs (CMakePresets.json): what they run, other tests run here.
+asan: .venv/.ready build/asan/build.ninja  ## Tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(call configure,asan)
 	@cmake --build --preset asan
 	@ctest --preset asan
