@@ -39,7 +39,7 @@ class Product {
   /// Rounding the activations is part of neither form's time.
   void quantise(const WeightView& w) {
     const auto rows = static_cast<std::size_t>(rows_);
-    const std::size_t width = int8_row(in_), blocks = width / kInt8Block, sums = int8_sums(in_);
+    const std::size_t width = static_cast<std::size_t>(in_), blocks = int8_blocks(in_), sums = int8_sums(in_);
     codes_.resize(rows * width);
     scales_.resize(rows * blocks);
     sums_.resize(rows * sums);
@@ -57,7 +57,7 @@ class Product {
       linear(x_.data(), rows_, w, y, first, last, scratch.data());
     } else {
       scratch.resize(int8_scratch(w) / sizeof(float) + 1);
-      linear_int8(int8_, w, y, first, last, reinterpret_cast<std::byte*>(scratch.data()));
+      linear_int8(int8_, w, nullptr, y, first, last, reinterpret_cast<std::byte*>(scratch.data()));
     }
   }
 

@@ -4,122 +4,188 @@
 
 namespace foresay::kernels::FORESAY_LANES {
 
-/// Two floats, each in four lanes.
-inline __m256 in_fours(const float* p) {
-  double both;
-  std::memcpy(&both, p, sizeof both);
-  return _mm256_permutevar8x32_ps(_mm256_castpd_ps(_mm256_set1_pd(both)), _mm256_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1));
-}
+inline constexpr int kInt8TileRows = 4;  ///< rows of activations that stay in registers
 
-inline __m256i load_bytes(const void* p) {
-  return _mm256_loadu_si256(static_cast<const __m256i*>(p));
-}
-
-/// Lane sums of the products of a block of 4-bit codes. A code is at most 15, so four products fit 16 bits.
-inline __m256i nibble_products(__m256i low, __m256i high, __m256i even, __m256i odd) {
-#ifdef FORESAY_VNNI
-  return _mm256_dpbusd_avx_epi32(_mm256_dpbusd_avx_epi32(_mm256_setzero_si256(), low, even), high, odd);
-#else
-  const __m256i pairs = _mm256_add_epi16(_mm256_maddubs_epi16(low, even), _mm256_maddubs_epi16(high, odd));
-  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-#endif
-}
-
-/// Half of the lanes of a tile: the first blocks of each pair, or the second.
-template <int W, int R>
-inline void nibble_half(const Int8Tile& x, const WeightTile<W>& w, int first, __m256 (&acc)[W][R]) {
-  const __m256i nibble = _mm256_set1_epi8(15);
-  for (int j = 0; j < W; ++j) {
-    for (int r = 0; r < R; ++r) acc[j][r] = _mm256_setzero_ps();
+/// Words of four bytes of eight rows, from 16 bytes of each: v[word], rows in order.
+[[gnu::always_inline]] inline void transpose_words(const std::uint8_t* rows, std::ptrdiff_t stride, __m256i (&v)[4]) {
+  __m256i pair[4], t[4];
+  for (int j = 0; j < 4; ++j) {  // rows j and j + 4 share a register
+    const auto half = [&](int row) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(rows + row * stride)); };
+    pair[j] = _mm256_inserti128_si256(_mm256_castsi128_si256(half(j)), half(j + 4), 1);
   }
-  for (int b = first; b < x.in / kInt8Block; b += 2) {
-    __m256i low[W], high[W];
-    __m256 scale[W];
-    for (int j = 0; j < W; ++j) {
-      prefetch(w.codes[j] + 32 * b);
-      const __m256i codes = load_bytes(w.codes[j] + 32 * b);
-      low[j] = _mm256_and_si256(codes, nibble);
-      high[j] = _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble);
-      scale[j] = in_fours(w.scales[j] + 2 * b);
+  t[0] = _mm256_unpacklo_epi32(pair[0], pair[1]);
+  t[1] = _mm256_unpackhi_epi32(pair[0], pair[1]);
+  t[2] = _mm256_unpacklo_epi32(pair[2], pair[3]);
+  t[3] = _mm256_unpackhi_epi32(pair[2], pair[3]);
+  v[0] = _mm256_unpacklo_epi64(t[0], t[2]);
+  v[1] = _mm256_unpackhi_epi64(t[0], t[2]);
+  v[2] = _mm256_unpacklo_epi64(t[1], t[3]);
+  v[3] = _mm256_unpackhi_epi64(t[1], t[3]);
+}
+
+/// Words of four bytes of sixteen rows, from 32 bytes of each: out[word][row].
+inline void interleave(const std::uint8_t* rows, std::ptrdiff_t stride, std::uint8_t* out) {
+  for (int eight = 0; eight < 2; ++eight) {
+    for (int half = 0; half < 2; ++half) {
+      __m256i v[4];
+      transpose_words(rows + 8 * eight * stride + 16 * half, stride, v);
+      for (int d = 0; d < 4; ++d) {
+        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 64 * (4 * half + d) + 32 * eight), v[d]);
+      }
+    }
+  }
+}
+
+/// Four words of eight rows, from word `first` on; eight: 0 or 1.
+[[gnu::always_inline]] inline void load_words(CodeWords codes, int eight, int first, __m256i (&words)[4]) {
+  for (int d = 0; d < 4; ++d) {
+    const std::uint8_t* p = codes.at + kWord * static_cast<std::size_t>(first + d) + 32 * eight;
+    words[d] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+}
+[[gnu::always_inline]] inline void load_words(CodeRows codes, int eight, int first, __m256i (&words)[4]) {
+  transpose_words(codes.at + 8 * eight * codes.stride + 4 * first, codes.stride, words);
+}
+
+/// Four activations beside every word.
+inline __m256i in_every_word(const std::int8_t* p) {
+  return _mm256_set1_epi32(word_at(p));
+}
+
+/// What four words of eight rows and a row of activations give, in lanes.
+#ifdef FORESAY_VNNI
+[[gnu::always_inline]] inline __m256i nibble_sum(
+    const __m256i (&low)[4], const __m256i (&high)[4], const std::int8_t* x) {
+  __m256i even = _mm256_setzero_si256(), odd = _mm256_setzero_si256();
+  for (int d = 0; d < 4; ++d) {
+    even = _mm256_dpbusd_avx_epi32(even, low[d], in_every_word(x + 8 * d));
+    odd = _mm256_dpbusd_avx_epi32(odd, high[d], in_every_word(x + 8 * d + 4));
+  }
+  return _mm256_add_epi32(even, odd);
+}
+[[gnu::always_inline]] inline __m256i byte_sum(const __m256i (&words)[4], const std::int8_t* x) {
+  __m256i sum = _mm256_setzero_si256();
+  for (int d = 0; d < 4; ++d) sum = _mm256_dpbusd_avx_epi32(sum, words[d], in_every_word(x + 4 * d));
+  return sum;
+}
+#else
+// A pair of products of a code below 16 is at most 2 * 15 * 127 = 3810, so eight of them fit 16 bits. Codes of one byte
+// are taken as two of four bits.
+[[gnu::always_inline]] inline __m256i nibble_sum(
+    const __m256i (&low)[4], const __m256i (&high)[4], const std::int8_t* x) {
+  __m256i pairs = _mm256_maddubs_epi16(low[0], in_every_word(x));
+  pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(high[0], in_every_word(x + 4)));
+  for (int d = 1; d < 4; ++d) {
+    pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(low[d], in_every_word(x + 8 * d)));
+    pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(high[d], in_every_word(x + 8 * d + 4)));
+  }
+  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+[[gnu::always_inline]] inline __m256i byte_sum(const __m256i (&words)[4], const std::int8_t* x) {
+  const __m256i nibble = _mm256_set1_epi8(15);
+  __m256i low = _mm256_setzero_si256(), high = low;
+  for (int d = 0; d < 4; ++d) {
+    const __m256i four = in_every_word(x + 4 * d);
+    low = _mm256_add_epi16(low, _mm256_maddubs_epi16(_mm256_and_si256(words[d], nibble), four));
+    high = _mm256_add_epi16(high, _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(words[d], 4), nibble), four));
+  }
+  return _mm256_add_epi32(_mm256_madd_epi16(low, _mm256_set1_epi16(1)), _mm256_madd_epi16(high, _mm256_set1_epi16(16)));
+}
+#endif
+
+/// Lines d and d + 1: four words of eight rows are as many bytes.
+template <typename Codes>
+[[gnu::always_inline]] inline void ask_for_two(Codes codes, int d) {
+  codes.ask_for(d);
+  codes.ask_for(d + 1);
+}
+
+/// Eight of the sixteen rows.
+template <int R, int Words, typename Codes>
+[[gnu::always_inline]] inline void nibble_eight(
+    Codes codes, int eight, const std::int8_t* x, std::ptrdiff_t stride, __m256 (&products)[R]) {
+  const __m256i nibble = _mm256_set1_epi8(15);
+  __m256i sums[R];
+#pragma GCC unroll 2
+  for (int first = 0; first < Words; first += 4) {
+    __m256i low[4], high[4];
+    ask_for_two(codes, (eight * Words + first) / 2);
+    load_words(codes, eight, first, high);
+    for (int d = 0; d < 4; ++d) {
+      low[d] = _mm256_and_si256(high[d], nibble);
+      high[d] = _mm256_and_si256(_mm256_srli_epi16(high[d], 4), nibble);
     }
     for (int r = 0; r < R; ++r) {
-      const std::int8_t* p = x.codes + r * x.code_stride + kInt8Block * (b - first) + 32 * first;
-      const __m256i even = load_bytes(p), odd = load_bytes(p + kInt8Block);
-      const __m256 row_scale = _mm256_broadcast_ss(x.scales + r * x.scale_stride + b);
-      for (int j = 0; j < W; ++j) {
-        const __m256 products = _mm256_cvtepi32_ps(nibble_products(low[j], high[j], even, odd));
-        acc[j][r] = _mm256_fmadd_ps(products, _mm256_mul_ps(scale[j], row_scale), acc[j][r]);
-      }
+      const __m256i sum = nibble_sum(low, high, x + r * stride + 8 * first);
+      sums[r] = first == 0 ? sum : _mm256_add_epi32(sums[r], sum);
     }
+  }
+  for (int r = 0; r < R; ++r) products[r] = _mm256_cvtepi32_ps(sums[r]);
+}
+
+template <int R, int Words, typename Codes>
+[[gnu::always_inline]] inline void byte_eight(
+    Codes codes, int eight, const std::int8_t* x, std::ptrdiff_t stride, __m256 (&products)[R]) {
+  __m256i sums[R];
+#pragma GCC unroll 4
+  for (int first = 0; first < Words; first += 4) {
+    __m256i words[4];
+    ask_for_two(codes, (eight * Words + first) / 2);
+    load_words(codes, eight, first, words);
+    for (int r = 0; r < R; ++r) {
+      const __m256i sum = byte_sum(words, x + r * stride + 4 * first);
+      sums[r] = first == 0 ? sum : _mm256_add_epi32(sums[r], sum);
+    }
+  }
+  for (int r = 0; r < R; ++r) products[r] = _mm256_cvtepi32_ps(sums[r]);
+}
+
+/// Keeps the compiler from holding activations for the second half in registers that it does not have.
+inline void read_again(const std::int8_t*& x) {
+  asm("" : "+r"(x));
+}
+
+/// A block of rows as words in memory: transposing and multiplying several rows at once needs more than 16 registers.
+template <int Words>
+struct BlockWords {
+  alignas(32) std::uint8_t bytes[static_cast<std::size_t>(Words) * kWord];
+
+  explicit BlockWords(CodeRows codes) {
+    for (int first = 0; first < Words; first += 8) {
+      for (int d = first; d < first + 8; ++d) codes.ask_for(d);
+      interleave(codes.at + 4 * first, codes.stride, bytes + static_cast<std::size_t>(first) * kWord);
+    }
+    asm("" : : "r"(bytes) : "memory");  // read them from there
+  }
+};
+
+template <int R, int Words, typename Codes>
+[[gnu::always_inline]] inline void nibble_products(
+    Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
+  if constexpr (R > 1 && std::is_same_v<Codes, CodeRows>) {
+    const BlockWords<Words> words(codes);
+    nibble_products<R, Words>(CodeWords{words.bytes}, x, stride, products);
+  } else {
+    __m256 low[R], high[R];
+    nibble_eight<R, Words>(codes, 0, x, stride, low);
+    read_again(x);
+    nibble_eight<R, Words>(codes, 1, x, stride, high);
+    for (int r = 0; r < R; ++r) products[r] = {low[r], high[r]};
   }
 }
 
-template <int W, int R>
-inline void nibble_tile(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[W][R]) {
-  // Sixteen registers hold two weight rows at a time.
-  constexpr int kStep = W % 2 == 0 ? 2 : 1;
-  for (int j = 0; j < W; j += kStep) {
-    WeightTile<kStep> part;
-    for (int i = 0; i < kStep; ++i) {
-      part.codes[i] = w.codes[j + i];
-      part.scales[i] = w.scales[j + i];
-    }
-    __m256 half[kStep][R];
-    nibble_half<kStep, R>(x, part, 0, half);
-    for (int i = 0; i < kStep; ++i) {
-      for (int r = 0; r < R; ++r) acc[j + i][r].low = half[i][r];
-    }
-    nibble_half<kStep, R>(x, part, 1, half);
-    for (int i = 0; i < kStep; ++i) {
-      for (int r = 0; r < R; ++r) acc[j + i][r].high = half[i][r];
-    }
-  }
-}
-
-#ifdef FORESAY_VNNI
-/// Codes less 128, and what the unsigned side of the product, activations + 128, makes too much.
-struct ByteCodes {
-  __m256i codes, excess;
-  explicit ByteCodes(const std::uint8_t* p) : codes(_mm256_xor_si256(load_bytes(p), _mm256_set1_epi8(-128))) {
-    const __m256i sum = _mm256_dpbusd_avx_epi32(_mm256_setzero_si256(), _mm256_set1_epi8(-128), codes);
-    excess = _mm256_sub_epi32(_mm256_setzero_si256(), sum);
-  }
-  [[nodiscard]] __m256i products(__m256i values) const {
-    return _mm256_dpbusd_avx_epi32(excess, _mm256_xor_si256(values, _mm256_set1_epi8(-128)), codes);
-  }
-};
-#else
-/// Codes less 128, and their magnitudes. A magnitude is at most 128 and an activation at most 127, so two products fit
-/// 16 bits: 2 * 128 * 127 = 32512.
-struct ByteCodes {
-  __m256i codes, magnitude;
-  explicit ByteCodes(const std::uint8_t* p)
-      : codes(_mm256_xor_si256(load_bytes(p), _mm256_set1_epi8(-128))), magnitude(_mm256_abs_epi8(codes)) {}
-  [[nodiscard]] __m256i products(__m256i values) const {
-    const __m256i pairs = _mm256_maddubs_epi16(magnitude, _mm256_sign_epi8(values, codes));
-    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-  }
-};
-#endif
-
-template <int W, int R>
-inline void byte_tile(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[W][R]) {
-  for (int j = 0; j < W; ++j) {
-    for (int r = 0; r < R; ++r) acc[j][r] = splat(0);
-    for (int b = 0; b < x.in / kInt8Block; ++b) {
-      prefetch(w.codes[j] + kInt8Block * b);
-      const ByteCodes first(w.codes[j] + kInt8Block * b), second(w.codes[j] + kInt8Block * b + 32);
-      const __m256 first_scale = _mm256_broadcast_ss(w.scales[j] + 2 * b);
-      const __m256 second_scale = _mm256_broadcast_ss(w.scales[j] + 2 * b + 1);
-      for (int r = 0; r < R; ++r) {
-        const std::int8_t* p = x.codes + r * x.code_stride + kInt8Block * b;
-        const __m256 row_scale = _mm256_broadcast_ss(x.scales + r * x.scale_stride + b);
-        const __m256 low = _mm256_cvtepi32_ps(first.products(load_bytes(p)));
-        const __m256 high = _mm256_cvtepi32_ps(second.products(load_bytes(p + 32)));
-        acc[j][r].low = _mm256_fmadd_ps(low, _mm256_mul_ps(first_scale, row_scale), acc[j][r].low);
-        acc[j][r].high = _mm256_fmadd_ps(high, _mm256_mul_ps(second_scale, row_scale), acc[j][r].high);
-      }
-    }
+template <int R, int Words, typename Codes>
+[[gnu::always_inline]] inline void byte_products(
+    Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
+  if constexpr (R > 1 && std::is_same_v<Codes, CodeRows>) {
+    const BlockWords<Words> words(codes);
+    byte_products<R, Words>(CodeWords{words.bytes}, x, stride, products);
+  } else {
+    __m256 low[R], high[R];
+    byte_eight<R, Words>(codes, 0, x, stride, low);
+    read_again(x);
+    byte_eight<R, Words>(codes, 1, x, stride, high);
+    for (int r = 0; r < R; ++r) products[r] = {low[r], high[r]};
   }
 }
 

@@ -3,80 +3,106 @@
 
 namespace foresay::kernels::FORESAY_LANES {
 
-/// Four floats, each in four lanes.
-inline __m512 in_fours(const float* p) {
-  const __m512i index = _mm512_setr_epi32(0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3);
-  return _mm512_permutexvar_ps(index, _mm512_castps128_ps512(_mm_loadu_ps(p)));
-}
-/// Two floats, each in eight lanes.
-inline __m512 in_eights(const float* p) {
-  const __m512i index = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
-  double both;
-  std::memcpy(&both, p, sizeof both);
-  return _mm512_permutexvar_ps(index, _mm512_castps128_ps512(_mm_castpd_ps(_mm_set_sd(both))));
+inline constexpr int kInt8TileRows = 8;  ///< rows of activations that stay in registers
+
+/// Words of four bytes of sixteen rows, from 32 bytes of each.
+[[gnu::always_inline]] inline void transpose_words(const std::uint8_t* rows, std::ptrdiff_t stride, __m512i* words) {
+  // Rows j and j + 8 share a register: words 0-3 and 4-7 of the one, then of the other.
+  __m512i v[8], t[8];
+  for (int j = 0; j < 8; ++j) {
+    const auto half = [&](int row) {
+      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows + row * stride));
+    };
+    v[j] = _mm512_inserti64x4(_mm512_castsi256_si512(half(j)), half(j + 8), 1);
+  }
+  for (int j = 0; j < 8; j += 2) {
+    t[j] = _mm512_unpacklo_epi32(v[j], v[j + 1]);
+    t[j + 1] = _mm512_unpackhi_epi32(v[j], v[j + 1]);
+  }
+  for (int j = 0; j < 8; j += 4) {  // words 0 .. 3, beside them 4 .. 7, of four rows and of the four eight later
+    v[j] = _mm512_unpacklo_epi64(t[j], t[j + 2]);
+    v[j + 1] = _mm512_unpackhi_epi64(t[j], t[j + 2]);
+    v[j + 2] = _mm512_unpacklo_epi64(t[j + 1], t[j + 3]);
+    v[j + 3] = _mm512_unpackhi_epi64(t[j + 1], t[j + 3]);
+  }
+  const __m512i first = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13),
+                second = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+  for (int j = 0; j < 4; ++j) {
+    words[j] = _mm512_permutex2var_epi64(v[j], first, v[j + 4]);
+    words[j + 4] = _mm512_permutex2var_epi64(v[j], second, v[j + 4]);
+  }
 }
 
-template <int W, int R>
-inline void nibble_tile(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[W][R]) {
+inline void interleave(const std::uint8_t* rows, std::ptrdiff_t stride, std::uint8_t* out) {
+  __m512i words[8];
+  transpose_words(rows, stride, words);
+  for (int d = 0; d < 8; ++d) _mm512_storeu_si512(out + 64 * d, words[d]);
+}
+
+template <int Words>
+[[gnu::always_inline]] inline void load_words(CodeWords codes, __m512i* words) {
+  for (int d = 0; d < Words; ++d) words[d] = _mm512_loadu_si512(codes.at + d * kWord);
+}
+template <int Words>
+[[gnu::always_inline]] inline void load_words(CodeRows codes, __m512i* words) {
+  for (int d = 0; d < Words; d += 8) transpose_words(codes.at + 4 * d, codes.stride, words + d);
+}
+
+/// Sums of R rows of activations. Each row has two, so that one addition need not wait for the other.
+template <int R>
+struct Sums {
+  __m512i even[R], odd[R];
+  Sums() {
+    for (int r = 0; r < R; ++r) even[r] = odd[r] = _mm512_setzero_si512();
+  }
+  void to_lanes(Lanes (&products)[R]) const {
+    for (int r = 0; r < R; ++r) products[r].v = _mm512_cvtepi32_ps(_mm512_add_epi32(even[r], odd[r]));
+  }
+};
+[[gnu::always_inline]] inline __m512i add_products(__m512i sum, __m512i codes, const std::int8_t* x) {
+  return _mm512_dpbusd_epi32(sum, codes, _mm512_set1_epi32(word_at(x)));
+}
+
+template <int R, int Words, typename Codes>
+[[gnu::always_inline]] inline void nibble_products(
+    Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
   const __m512i nibble = _mm512_set1_epi8(15);
-  for (int j = 0; j < W; ++j) {
-    for (int r = 0; r < R; ++r) acc[j][r].v = _mm512_setzero_ps();
-  }
-  const int blocks = x.in / kInt8Block;
-  for (int b = 0; b < blocks; b += 2) {
-    __m512i low[W], high[W];
-    __m512 scale[W];
-    for (int j = 0; j < W; ++j) {
-      const std::uint8_t* p = w.codes[j] + 32 * b;
-      prefetch(p);
-      // A block without a second one: its scale and activations are zeros.
-      const __m512i codes = b + 2 <= blocks
-                                ? _mm512_loadu_si512(p)
-                                : _mm512_zextsi256_si512(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
-      low[j] = _mm512_and_si512(codes, nibble);
-      high[j] = _mm512_and_si512(_mm512_srli_epi16(codes, 4), nibble);
-      scale[j] = in_fours(w.scales[j] + 2 * b);
-    }
+  __m512i words[Words];
+  load_words<Words>(codes, words);
+  Sums<R> sums;
+#pragma GCC unroll 8
+  for (int d = 0; d < Words; ++d) {
+    codes.ask_for(d);
+    const __m512i low = _mm512_and_si512(words[d], nibble);
+    const __m512i high = _mm512_and_si512(_mm512_srli_epi16(words[d], 4), nibble);
     for (int r = 0; r < R; ++r) {
-      const std::int8_t* p = x.codes + r * x.code_stride + kInt8Block * b;
-      const __m512i even = _mm512_loadu_si512(p), odd = _mm512_loadu_si512(p + kInt8Block);
-      const __m512 row_scale = in_eights(x.scales + r * x.scale_stride + b);
-      for (int j = 0; j < W; ++j) {
-        const __m512i products =
-            _mm512_dpbusd_epi32(_mm512_dpbusd_epi32(_mm512_setzero_si512(), low[j], even), high[j], odd);
-        acc[j][r].v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(products), _mm512_mul_ps(scale[j], row_scale), acc[j][r].v);
-      }
+      sums.even[r] = add_products(sums.even[r], low, x + r * stride + 8 * d);
+      sums.odd[r] = add_products(sums.odd[r], high, x + r * stride + 8 * d + 4);
     }
   }
+  sums.to_lanes(products);
 }
 
-template <int W, int R>
-inline void byte_tile(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[W][R]) {
-  // The instruction multiplies unsigned by signed: with activations + 128 for the unsigned side, 128 times the sum of
-  // the codes is too much, and that belongs to the weights alone.
-  const __m512i flip = _mm512_set1_epi8(-128);
-  for (int j = 0; j < W; ++j) {
-    for (int r = 0; r < R; ++r) acc[j][r].v = _mm512_setzero_ps();
-  }
-  for (int b = 0; b < x.in / kInt8Block; ++b) {
-    __m512i codes[W], excess[W];
-    __m512 scale[W];
-    for (int j = 0; j < W; ++j) {
-      prefetch(w.codes[j] + kInt8Block * b);
-      codes[j] = _mm512_xor_si512(_mm512_loadu_si512(w.codes[j] + kInt8Block * b), flip);
-      excess[j] = _mm512_sub_epi32(_mm512_setzero_si512(), _mm512_dpbusd_epi32(_mm512_setzero_si512(), flip, codes[j]));
-      scale[j] = in_eights(w.scales[j] + 2 * b);
-    }
-    for (int r = 0; r < R; ++r) {
-      const std::int8_t* p = x.codes + r * x.code_stride + kInt8Block * b;
-      const __m512i values = _mm512_xor_si512(_mm512_loadu_si512(p), flip);
-      const __m512 row_scale = _mm512_set1_ps(x.scales[r * x.scale_stride + b]);
-      for (int j = 0; j < W; ++j) {
-        const __m512i products = _mm512_dpbusd_epi32(excess[j], values, codes[j]);
-        acc[j][r].v = _mm512_fmadd_ps(_mm512_cvtepi32_ps(products), _mm512_mul_ps(scale[j], row_scale), acc[j][r].v);
+template <int R, int Words, typename Codes>
+[[gnu::always_inline]] inline void byte_products(
+    Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
+  Sums<R> sums;
+#pragma GCC unroll 2
+  for (int first = 0; first < Words; first += 8) {
+    __m512i words[8];
+    load_words<8>(behind(codes, first), words);
+#pragma GCC unroll 8
+    for (int d = 0; d < 8; d += 2) {
+      codes.ask_for(first + d);
+      codes.ask_for(first + d + 1);
+      for (int r = 0; r < R; ++r) {
+        const std::int8_t* p = x + r * stride + 4 * (first + d);
+        sums.even[r] = add_products(sums.even[r], words[d], p);
+        sums.odd[r] = add_products(sums.odd[r], words[d + 1], p + 4);
       }
     }
   }
+  sums.to_lanes(products);
 }
 
 }  // namespace foresay::kernels::FORESAY_LANES

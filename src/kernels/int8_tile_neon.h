@@ -4,128 +4,175 @@
 
 namespace foresay::kernels::FORESAY_LANES {
 
-/// Lanes 0-3 or 4-7 of a block, as a register.
-inline void add_scaled(float32x4_t& acc, int32x4_t products, float scale) {
-  acc = vfmaq_f32(acc, vcvtq_f32_s32(products), vdupq_n_f32(scale));
+inline constexpr int kInt8TileRows = 4;  ///< rows of activations that stay in registers
+
+/// Four words of four bytes of four rows, from 16 bytes of each: words[word], rows in order.
+[[gnu::always_inline]] inline void transpose_words(
+    const std::uint8_t* rows, std::ptrdiff_t stride, uint8x16_t (&words)[4]) {
+  uint32x4_t v[4], t[4];
+  for (int j = 0; j < 4; ++j) v[j] = vreinterpretq_u32_u8(vld1q_u8(rows + j * stride));
+  for (int j = 0; j < 4; j += 2) {
+    t[j] = vtrn1q_u32(v[j], v[j + 1]);      // words 0 and 2 of two rows
+    t[j + 1] = vtrn2q_u32(v[j], v[j + 1]);  // words 1 and 3
+  }
+  for (int j = 0; j < 2; ++j) {
+    const uint64x2_t first = vreinterpretq_u64_u32(t[j]), second = vreinterpretq_u64_u32(t[j + 2]);
+    words[j] = vreinterpretq_u8_u64(vtrn1q_u64(first, second));
+    words[j + 2] = vreinterpretq_u8_u64(vtrn2q_u64(first, second));
+  }
 }
 
-#ifdef FORESAY_I8MM
-/// Two registers of bytes, a and b, so that eight bytes make four of a and the four of b at the same place.
-inline int8x16x2_t by_fours(int8x16_t a, int8x16_t b) {
-  const int32x4_t x = vreinterpretq_s32_s8(a), y = vreinterpretq_s32_s8(b);
-  return {{vreinterpretq_s8_s32(vzip1q_s32(x, y)), vreinterpretq_s8_s32(vzip2q_s32(x, y))}};
-}
-/// The first or second eight bytes of two registers.
-inline int8x16_t both_low(int8x16_t a, int8x16_t b) {
-  return vcombine_s8(vget_low_s8(a), vget_low_s8(b));
-}
-inline int8x16_t both_high(int8x16_t a, int8x16_t b) {
-  return vcombine_s8(vget_high_s8(a), vget_high_s8(b));
-}
-
-/// Two weight rows against two rows of activations: each instruction gives one lane of all four sums.
-inline void nibble_square(
-    const Int8Tile& x, const std::uint8_t* const* codes, const float* const* scales, float (&lanes)[2][2][16]) {
-  float32x4_t acc[16];
-  for (auto& each : acc) each = vdupq_n_f32(0);
-  for (int b = 0; b < x.in / kInt8Block; ++b) {
+/// Words of four bytes of sixteen rows, from 32 bytes of each: out[word][row].
+inline void interleave(const std::uint8_t* rows, std::ptrdiff_t stride, std::uint8_t* out) {
+  for (int four = 0; four < 4; ++four) {
     for (int half = 0; half < 2; ++half) {
-      int8x16x2_t w[2], v[2];
-      for (int j = 0; j < 2; ++j) {
-        const uint8x16_t packed = vld1q_u8(codes[j] + 32 * b + 16 * half);
-        w[j] =
-            by_fours(vreinterpretq_s8_u8(vandq_u8(packed, vdupq_n_u8(15))), vreinterpretq_s8_u8(vshrq_n_u8(packed, 4)));
-        const std::int8_t* even = x.codes + j * x.code_stride + b / 2 * 128 + b % 2 * 32 + 16 * half;
-        v[j] = by_fours(vld1q_s8(even), vld1q_s8(even + 64));
-      }
-      // Row-major 2 x 2: weight 0 with row 0, with row 1, weight 1 with row 0, with row 1.
-      const float s[2] = {scales[0][2 * b + half], scales[1][2 * b + half]};
-      const float t[2] = {x.scales[b], x.scales[x.scale_stride + b]};
-      const float products[4] = {s[0] * t[0], s[0] * t[1], s[1] * t[0], s[1] * t[1]};
-      const float32x4_t scale = vld1q_f32(products);
-      for (int part = 0; part < 2; ++part) {
-        const int8x16_t low = both_low(w[0].val[part], w[1].val[part]),
-                        high = both_high(w[0].val[part], w[1].val[part]);
-        const int8x16_t to_low = both_low(v[0].val[part], v[1].val[part]);
-        const int8x16_t to_high = both_high(v[0].val[part], v[1].val[part]);
-        const int lane = b % 2 * 8 + half * 4 + part * 2;
-        acc[lane] = vfmaq_f32(acc[lane], vcvtq_f32_s32(vmmlaq_s32(vdupq_n_s32(0), low, to_low)), scale);
-        acc[lane + 1] = vfmaq_f32(acc[lane + 1], vcvtq_f32_s32(vmmlaq_s32(vdupq_n_s32(0), high, to_high)), scale);
-      }
-    }
-  }
-  for (int lane = 0; lane < 16; ++lane) {
-    float four[4];
-    vst1q_f32(four, acc[lane]);
-    for (int i = 0; i < 4; ++i) lanes[i / 2][i % 2][lane] = four[i];
-  }
-}
-#endif
-
-template <int W, int R>
-inline void nibble_dots(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[W][R]) {
-  for (int j = 0; j < W; ++j) {
-    for (int r = 0; r < R; ++r) acc[j][r] = splat(0);
-    for (int b = 0; b < x.in / kInt8Block; ++b) {
-      int8x16_t low[2], high[2];
-      for (int half = 0; half < 2; ++half) {
-        const uint8x16_t packed = vld1q_u8(w.codes[j] + 32 * b + 16 * half);
-        low[half] = vreinterpretq_s8_u8(vandq_u8(packed, vdupq_n_u8(15)));
-        high[half] = vreinterpretq_s8_u8(vshrq_n_u8(packed, 4));
-      }
-      for (int r = 0; r < R; ++r) {
-        const std::int8_t* even = x.codes + r * x.code_stride + b / 2 * 128 + b % 2 * 32;
-        for (int half = 0; half < 2; ++half) {
-          int32x4_t products = vdotq_s32(vdupq_n_s32(0), low[half], vld1q_s8(even + 16 * half));
-          products = vdotq_s32(products, high[half], vld1q_s8(even + 64 + 16 * half));
-          add_scaled(
-              acc[j][r].v[b % 2 * 2 + half], products, w.scales[j][2 * b + half] * x.scales[r * x.scale_stride + b]);
-        }
-      }
+      uint8x16_t words[4];
+      transpose_words(rows + 4 * four * stride + 16 * half, stride, words);
+      for (int d = 0; d < 4; ++d) vst1q_u8(out + 64 * (4 * half + d) + 16 * four, words[d]);
     }
   }
 }
 
-template <int W, int R>
-inline void nibble_tile(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[W][R]) {
+/// Four words of four rows, from word `first` on; four: 0 to 3.
+[[gnu::always_inline]] inline void load_words(CodeWords codes, int four, int first, uint8x16_t (&words)[4]) {
+  for (int d = 0; d < 4; ++d) words[d] = vld1q_u8(codes.at + kWord * static_cast<std::size_t>(first + d) + 16 * four);
+}
+[[gnu::always_inline]] inline void load_words(CodeRows codes, int four, int first, uint8x16_t (&words)[4]) {
+  transpose_words(codes.at + 4 * four * codes.stride + 4 * first, codes.stride, words);
+}
+
+/// Four words of four rows of 4-bit codes: even elements and odd ones.
+struct Nibbles {
+  int8x16_t even[4], odd[4];
+  explicit Nibbles(const uint8x16_t (&words)[4]) {
+    for (int d = 0; d < 4; ++d) {
+      even[d] = vreinterpretq_s8_u8(vandq_u8(words[d], vdupq_n_u8(15)));
+      odd[d] = vreinterpretq_s8_u8(vshrq_n_u8(words[d], 4));
+    }
+  }
+};
+
+[[gnu::always_inline]] inline int32x4_t add_products(int32x4_t sum, const Nibbles& w, const std::int8_t* x) {
+  for (int d = 0; d < 4; d += 2) {
+    const int8x16_t v = vld1q_s8(x + 8 * d);
+    sum = vdotq_laneq_s32(sum, w.even[d], v, 0);
+    sum = vdotq_laneq_s32(sum, w.odd[d], v, 1);
+    sum = vdotq_laneq_s32(sum, w.even[d + 1], v, 2);
+    sum = vdotq_laneq_s32(sum, w.odd[d + 1], v, 3);
+  }
+  return sum;
+}
+
+/// Codes of one byte; without the mixed product they are taken as two of four bits.
+[[gnu::always_inline]] inline int32x4_t add_products(int32x4_t sum, const uint8x16_t (&w)[4], const std::int8_t* x) {
+  const int8x16_t v = vld1q_s8(x);
 #ifdef FORESAY_I8MM
-  if constexpr (W % 2 == 0 && R % 2 == 0) {
-    for (int j = 0; j < W; j += 2) {
-      for (int r = 0; r < R; r += 2) {
-        float lanes[2][2][16];
-        Int8Tile rows = x;
-        rows.codes += r * x.code_stride;
-        rows.scales += r * x.scale_stride;
-        nibble_square(rows, w.codes + j, w.scales + j, lanes);
-        for (int i = 0; i < 4; ++i) acc[j + i / 2][r + i % 2] = load(lanes[i / 2][i % 2]);
-      }
-    }
-    return;
-  }
+  sum = vusdotq_laneq_s32(sum, w[0], v, 0);
+  sum = vusdotq_laneq_s32(sum, w[1], v, 1);
+  sum = vusdotq_laneq_s32(sum, w[2], v, 2);
+  return vusdotq_laneq_s32(sum, w[3], v, 3);
+#else
+  const Nibbles halves(w);
+  int32x4_t high = vdotq_laneq_s32(vdupq_n_s32(0), halves.odd[0], v, 0);
+  high = vdotq_laneq_s32(high, halves.odd[1], v, 1);
+  high = vdotq_laneq_s32(high, halves.odd[2], v, 2);
+  high = vdotq_laneq_s32(high, halves.odd[3], v, 3);
+  sum = vdotq_laneq_s32(sum, halves.even[0], v, 0);
+  sum = vdotq_laneq_s32(sum, halves.even[1], v, 1);
+  sum = vdotq_laneq_s32(sum, halves.even[2], v, 2);
+  sum = vdotq_laneq_s32(sum, halves.even[3], v, 3);
+  return vaddq_s32(sum, vshlq_n_s32(high, 4));
 #endif
-  nibble_dots<W, R>(x, w, acc);
 }
 
-/// Codes less 128 are signed bytes, and the dot product takes those as they are; nothing can saturate.
-template <int W, int R>
-inline void byte_tile(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[W][R]) {
-  for (int j = 0; j < W; ++j) {
-    for (int r = 0; r < R; ++r) acc[j][r] = splat(0);
-    for (int b = 0; b < x.in / kInt8Block; ++b) {
-      int8x16_t codes[4];
-      for (int i = 0; i < 4; ++i) {
-        const uint8x16_t bytes = vld1q_u8(w.codes[j] + kInt8Block * b + 16 * i);
-        codes[i] = vreinterpretq_s8_u8(veorq_u8(bytes, vdupq_n_u8(128)));
-      }
-      for (int r = 0; r < R; ++r) {
-        const std::int8_t* values = x.codes + r * x.code_stride + kInt8Block * b;
-        for (int i = 0; i < 4; ++i) {
-          const int32x4_t products = vdotq_s32(vdupq_n_s32(0), codes[i], vld1q_s8(values + 16 * i));
-          add_scaled(acc[j][r].v[i], products, w.scales[j][2 * b + i / 2] * x.scales[r * x.scale_stride + b]);
-        }
-      }
-    }
+#ifdef FORESAY_I8MM
+/// Sums of two pairs of weight rows with two rows of activations, each [weight][activation].
+struct Squares {
+  int32x4_t first, second;
+};
+
+/// Words of two kinds side by side: eight bytes of each of four rows, as two pairs of rows.
+template <typename V>
+inline void pairs_of_rows(V a, V b, V& first, V& second) {
+  const auto x = reinterpret_cast<int32x4_t>(a), y = reinterpret_cast<int32x4_t>(b);
+  first = reinterpret_cast<V>(vzip1q_s32(x, y));
+  second = reinterpret_cast<V>(vzip2q_s32(x, y));
+}
+
+[[gnu::always_inline]] inline void add_products(
+    Squares& sums, const Nibbles& w, const std::int8_t* x0, const std::int8_t* x1) {
+  for (int d = 0; d < 4; d += 2) {
+    const int32x4_t a = vreinterpretq_s32_s8(vld1q_s8(x0 + 8 * d)), b = vreinterpretq_s32_s8(vld1q_s8(x1 + 8 * d));
+    const int8x16_t even = vreinterpretq_s8_s32(vuzp1q_s32(a, b)), odd = vreinterpretq_s8_s32(vuzp2q_s32(a, b));
+    int8x16_t first, second;
+    pairs_of_rows(w.even[d], w.even[d + 1], first, second);
+    sums.first = vmmlaq_s32(sums.first, first, even);
+    sums.second = vmmlaq_s32(sums.second, second, even);
+    pairs_of_rows(w.odd[d], w.odd[d + 1], first, second);
+    sums.first = vmmlaq_s32(sums.first, first, odd);
+    sums.second = vmmlaq_s32(sums.second, second, odd);
   }
+}
+
+[[gnu::always_inline]] inline void add_products(
+    Squares& sums, const uint8x16_t (&w)[4], const std::int8_t* x0, const std::int8_t* x1) {
+  const int8x16_t a = vld1q_s8(x0), b = vld1q_s8(x1);
+  const int8x16_t x[2] = {vcombine_s8(vget_low_s8(a), vget_low_s8(b)), vcombine_s8(vget_high_s8(a), vget_high_s8(b))};
+  for (int half = 0; half < 2; ++half) {
+    uint8x16_t first, second;
+    pairs_of_rows(w[2 * half], w[2 * half + 1], first, second);
+    sums.first = vusmmlaq_s32(sums.first, first, x[half]);
+    sums.second = vusmmlaq_s32(sums.second, second, x[half]);
+  }
+}
+#endif
+
+/// The products of R rows of activations, four weight rows and four words at a time; Form makes of words what
+/// add_products() takes.
+template <int R, int Words, int Inputs, typename Codes, typename Form>
+[[gnu::always_inline]] inline void all_products(
+    Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Form form, Lanes (&products)[R]) {
+  for (int four = 0; four < 4; ++four) {
+    int32x4_t sums[R];
+    for (auto& sum : sums) sum = vdupq_n_s32(0);
+#ifdef FORESAY_I8MM
+    Squares squares[R / 2 + 1];
+    for (auto& each : squares) each = {vdupq_n_s32(0), vdupq_n_s32(0)};
+#endif
+    for (int first = 0; first < Words; first += 4) {
+      uint8x16_t words[4];
+      codes.ask_for((four * Words + first) / 4);  // four words of four rows are as many bytes as a line
+      load_words(codes, four, first, words);
+      const auto& weights = form(words);
+      const std::int8_t* p = x + Inputs * first;
+      int r = 0;
+#ifdef FORESAY_I8MM
+      for (; r + 2 <= R; r += 2) add_products(squares[r / 2], weights, p + r * stride, p + (r + 1) * stride);
+#endif
+      for (; r < R; ++r) sums[r] = add_products(sums[r], weights, p + r * stride);
+    }
+#ifdef FORESAY_I8MM
+    for (int r = 0; r + 2 <= R; r += 2) {
+      sums[r] = vuzp1q_s32(squares[r / 2].first, squares[r / 2].second);
+      sums[r + 1] = vuzp2q_s32(squares[r / 2].first, squares[r / 2].second);
+    }
+#endif
+    for (int r = 0; r < R; ++r) products[r].v[four] = vcvtq_f32_s32(sums[r]);
+  }
+}
+
+template <int R, int Words, typename Codes>
+[[gnu::always_inline]] inline void nibble_products(
+    Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
+  const auto halves = [](const uint8x16_t(&words)[4]) { return Nibbles(words); };
+  all_products<R, Words, 8>(codes, x, stride, halves, products);
+}
+
+template <int R, int Words, typename Codes>
+[[gnu::always_inline]] inline void byte_products(
+    Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
+  const auto whole = [](const uint8x16_t(&words)[4]) -> const uint8x16_t(&)[4] { return words; };
+  all_products<R, Words, 4>(codes, x, stride, whole, products);
 }
 
 }  // namespace foresay::kernels::FORESAY_LANES

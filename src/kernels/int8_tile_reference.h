@@ -3,43 +3,46 @@
 
 namespace foresay::kernels::FORESAY_LANES {
 
-template <int W, int R>
-inline void nibble_tile(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[W][R]) {
-  for (int j = 0; j < W; ++j) {
-    for (int r = 0; r < R; ++r) {
-      acc[j][r] = {};
-      for (int b = 0; b < x.in / kInt8Block; ++b) {
-        const std::uint8_t* codes = w.codes[j] + 32 * b;
-        const std::int8_t* even = x.codes + r * x.code_stride + b / 2 * 128 + b % 2 * 32;
-        for (int lane = 0; lane < 8; ++lane) {
-          int products = 0;
-          for (int i = 4 * lane; i < 4 * lane + 4; ++i) {
-            products += (codes[i] & 15) * even[i] + (codes[i] >> 4) * even[64 + i];
-          }
-          const float scale = w.scales[j][2 * b + lane / 4] * x.scales[r * x.scale_stride + b];
-          float& sum = acc[j][r].v[b % 2 * 8 + lane];
-          sum = fused(static_cast<float>(products), scale, sum);
-        }
+inline constexpr int kInt8TileRows = 4;  ///< rows of activations that are read together
+
+/// Words of four bytes of sixteen rows, from 32 bytes of each: out[word][row].
+inline void interleave(const std::uint8_t* rows, std::ptrdiff_t stride, std::uint8_t* out) {
+  for (int word = 0; word < 8; ++word) {
+    for (int row = 0; row < 16; ++row, out += 4) std::memcpy(out, rows + row * stride + 4 * word, 4);
+  }
+}
+
+/// Byte i of lane's row.
+inline int byte_of(CodeWords codes, int lane, int i) {
+  return codes.at[i / 4 * 64 + 4 * lane + i % 4];
+}
+inline int byte_of(CodeRows codes, int lane, int i) {
+  return codes.at[lane * codes.stride + i];
+}
+
+/// Codes of `Words` words: the low halves of a word's bytes with four activations, the high halves with the next four.
+template <int R, int Words, typename Codes>
+inline void nibble_products(Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
+  for (int r = 0; r < R; ++r) {
+    for (int lane = 0; lane < 16; ++lane) {
+      int sum = 0;
+      for (int i = 0; i < 4 * Words; ++i) {
+        const int code = byte_of(codes, lane, i);
+        const std::int8_t* p = x + r * stride + i / 4 * 8 + i % 4;
+        sum += (code & 15) * p[0] + (code >> 4) * p[4];
       }
+      products[r].v[lane] = static_cast<float>(sum);
     }
   }
 }
 
-template <int W, int R>
-inline void byte_tile(const Int8Tile& x, const WeightTile<W>& w, Lanes (&acc)[W][R]) {
-  for (int j = 0; j < W; ++j) {
-    for (int r = 0; r < R; ++r) {
-      acc[j][r] = {};
-      for (int b = 0; b < x.in / kInt8Block; ++b) {
-        const std::uint8_t* codes = w.codes[j] + kInt8Block * b;
-        const std::int8_t* values = x.codes + r * x.code_stride + kInt8Block * b;
-        for (int lane = 0; lane < 16; ++lane) {
-          int products = 0;
-          for (int i = 4 * lane; i < 4 * lane + 4; ++i) products += (codes[i] - 128) * values[i];
-          const float scale = w.scales[j][2 * b + lane / 8] * x.scales[r * x.scale_stride + b];
-          acc[j][r].v[lane] = fused(static_cast<float>(products), scale, acc[j][r].v[lane]);
-        }
-      }
+template <int R, int Words, typename Codes>
+inline void byte_products(Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
+  for (int r = 0; r < R; ++r) {
+    for (int lane = 0; lane < 16; ++lane) {
+      int sum = 0;
+      for (int i = 0; i < 4 * Words; ++i) sum += byte_of(codes, lane, i) * x[r * stride + i];
+      products[r].v[lane] = static_cast<float>(sum);
     }
   }
 }

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <limits>
 #include <span>
+#include <type_traits>
 
 #include "kernels/elements.h"
 #include "kernels/kernel_table.h"

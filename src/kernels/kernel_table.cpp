@@ -68,8 +68,9 @@ void dot_rows(const float* rows, int count, const float* v, int n, float* y) {
 void quantise_row(const float* x, int in, Int8Order order, std::int8_t* codes, float* scales, float* sums) {
   kernels::current().quantise_row(x, in, order, codes, scales, sums);
 }
-void linear_int8(const Int8Rows& x, const WeightView& w, float* y, int first, int last, std::byte* scratch) {
-  kernels::current().linear_int8(x, w, y, first, last, scratch);
+void linear_int8(
+    const Int8Rows& x, const WeightView& w, const int* which, float* y, int first, int last, std::byte* scratch) {
+  kernels::current().linear_int8(x, w, which, y, first, last, scratch);
 }
 void attend(const float* const* q, int queries, std::span<const KvBlock> blocks, KvType type, int key_dim,
     int value_dim, float scale, SoftmaxState* state) {

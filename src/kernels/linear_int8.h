@@ -9,30 +9,30 @@
 
 namespace foresay {
 
-inline constexpr int kInt8Block = 64;          ///< activations that share a scale
-inline constexpr int kInt8Tile = kLinearTile;  ///< weight rows that linear_int8() works on together
+inline constexpr int kInt8Block = 64;  ///< activations that share a scale
+inline constexpr int kInt8Tile = 16;   ///< weight rows that linear_int8() works on together, one per lane
 
 /// The order of the int8 values of a row; a matrix decides it.
 enum class Int8Order {
   natural,  ///< for codes of one byte each
-  nibbles   ///< for 4-bit codes. Of two blocks: even elements of the first, of the second, odd of the first, of the
-            ///< second
+  nibbles   ///< for 4-bit codes: of every eight elements the even ones, then the odd ones
 };
 
-/// Activations [rows, in] as int8: value = scale * code. Rows are padded with zeros to two whole blocks.
+/// Activations [rows, in] as int8: value = scale * code.
 struct Int8Rows {
   Int8Order order = Int8Order::natural;
   int rows = 0, in = 0;
-  const std::int8_t* codes = nullptr;  ///< [rows, int8_row(in)]
-  const float* scales = nullptr;       ///< [rows, int8_row(in) / 64]
-  const float* sums = nullptr;         ///< [rows, int8_sums(in)] scale * sum of the codes of 32 inputs
+  const std::int8_t* codes = nullptr;  ///< [rows, in]
+  const float* scales = nullptr;       ///< [rows, in / 64]
+  const float* sums = nullptr;         ///< [rows, int8_sums(in)] of each block: scale * the sum of its codes, of its
+                                       ///< first half, of its second half
 };
 
-[[nodiscard]] constexpr std::size_t int8_row(int in) {
-  return (static_cast<std::size_t>(in) + 127) / 128 * 128;
+[[nodiscard]] constexpr std::size_t int8_blocks(int in) {
+  return static_cast<std::size_t>(in / kInt8Block);
 }
 [[nodiscard]] constexpr std::size_t int8_sums(int in) {
-  return (static_cast<std::size_t>(in) / 32 + 15) / 16 * 16;
+  return 3 * int8_blocks(in);
 }
 
 /// Whether linear_int8() takes the matrix: affine or mxfp4, and `in` a multiple of 64.
@@ -51,16 +51,24 @@ struct Int8Rows {
 /// the scale NaN, so that its outputs show it.
 void quantise_row(const float* x, int in, Int8Order order, std::int8_t* codes, float* scales, float* sums);
 
-/// Bytes of scratch for linear_int8(): scales and offsets of a tile, and its codes where they are not bytes already.
+/// Bytes of a tile of weights whose codes, scales and offsets lie side by side.
+[[nodiscard]] constexpr std::size_t int8_tile_bytes(const WeightView& w) {
+  const auto in = static_cast<std::size_t>(w.in);
+  const std::size_t groups = (in / static_cast<std::size_t>(w.group) + 15) / 16 * 16;
+  const std::size_t codes = has_int8_loop(w) ? in * static_cast<std::size_t>(w.bits) / 8 : 2 * in;
+  return kInt8Tile * (codes + 2 * groups * sizeof(float));
+}
+/// Bytes of scratch for linear_int8(): a tile, and rows of the matrix that were far apart.
 [[nodiscard]] constexpr std::size_t int8_scratch(const WeightView& w) {
-  const std::size_t codes = has_int8_loop(w) ? 0 : static_cast<std::size_t>(w.in);
-  return kInt8Tile * (2 * int8_sums(w.in) * sizeof(float) + codes);
+  return int8_tile_bytes(w) + kInt8Tile * static_cast<std::size_t>(w.in) * (static_cast<std::size_t>(w.bits) + 4) / 8;
 }
 
-/// y[r, n] = sum over blocks of x.scale * w.scale * (sum of integer products) + sum of w.bias * x.sums, n in
-/// [first, last). The same bits for any number of rows, any range of n and every instruction set.
+/// y[r, n] = sum over blocks of x.scale * w.scale * (sum of integer products) + w.bias * x.sum, n in [first, last).
+/// The same bits for any number of rows, any range of n and every instruction set.
+///   which    weight row of output n is which[n]; null: n itself
 ///   y        [x.rows, out]  stride `out`
 ///   scratch  int8_scratch(w) bytes, aligned as float
-void linear_int8(const Int8Rows& x, const WeightView& w, float* y, int first, int last, std::byte* scratch);
+void linear_int8(
+    const Int8Rows& x, const WeightView& w, const int* which, float* y, int first, int last, std::byte* scratch);
 
 }  // namespace foresay

@@ -1,12 +1,13 @@
 // kernels/linear_int8_body.h: linear_int8.h but for its innermost loops, compiled once per instruction set. Those are
-// nibble_tile() and byte_tile(), which int8_tile_*.h define.
+// what int8_tile_*.h define:
+//   interleave()       32 bytes of each of sixteen weight rows, so that words of four bytes lie side by side
+//   nibble_products()  integer sums of products of sixteen weight rows with R rows of activations, for 4-bit codes;
+//                      either of interleaved words, or of a whole block of rows, interleaved in registers
+//   byte_products()    the same for codes of one byte
 //
-// What both add up, in sixteen lanes, each by fused multiply-add in order of blocks:
-//   nibble_tile  two blocks at a time: lanes 0-7 hold the first, 8-15 the second; lane j of a block is the sum of the
-//                products of its elements 8j .. 8j+7
-//   byte_tile    one block at a time: lane j is the sum of the products of its elements 4j .. 4j+3, codes less 128
-// An integer lane sum becomes a float and is multiplied by weight scale * activation scale, a float itself. Then
-// offset * activation sum of 32 inputs i is added to lane i mod 16. The lanes are added pairwise at the end.
+// A lane is a weight row. A unit is what has one scale on either side: a block of activations, or a group of weights
+// where that is shorter. For each unit in order, by fused multiply-add:
+//   y += (weight scale * activation scale) * integer sum;  y += weight offset * activation sum
 #pragma once
 
 #include "kernels/linear_int8.h"
@@ -14,15 +15,9 @@
 
 namespace foresay::kernels::FORESAY_LANES {
 
-/// W weight rows: codes, and scale and offset for every 32 inputs, padded with zeros as activations are.
-template <int W>
-struct WeightTile {
-  const std::uint8_t* codes[W];
-  const float* scales[W];
-  const float* offsets[W];
-};
+constexpr std::size_t kWord = 4 * kInt8Tile;  ///< bytes of one word of four bytes of every row of a tile
 
-/// One row of activations of a tile and what follows it.
+/// Rows of activations of a tile.
 struct Int8Tile {
   const std::int8_t* codes;
   const float* scales;
@@ -31,12 +26,41 @@ struct Int8Tile {
   int in;
 };
 
-constexpr int kBytesAhead = 8192;  // 2 to 12 KiB measured alike, 1 KiB and 16 KiB worse
+/// Codes of sixteen weight rows as they lie in the file, `stride` apart. While words of them are multiplied, as many
+/// lines that will be are asked for, evenly spread: a burst of misses makes the core wait that a trickle does not.
+struct CodeRows {
+  const std::uint8_t* at;
+  std::ptrdiff_t stride;
+  const std::uint8_t* ahead;  ///< line d of this unit lies d * stride behind
 
-/// Asks for the weights that are read next but a little: rows follow each other in memory, so a fixed distance reaches
-/// into the rows of the next tile. Without it a pass over few rows waits for memory half of the time.
-inline void prefetch(const void* p) {
-  __builtin_prefetch(static_cast<const std::byte*>(p) + kBytesAhead);
+  /// Always inline: GCC drops calls of a function that only prefetches.
+  [[gnu::always_inline]] void ask_for(int d) const { __builtin_prefetch(ahead + d * stride); }
+};
+/// The same, interleaved: [words][16][4].
+struct CodeWords {
+  const std::uint8_t* at;
+
+  [[gnu::always_inline]] void ask_for(int /*d*/) const {}
+};
+inline CodeRows behind(CodeRows codes, std::ptrdiff_t words) {
+  return {codes.at + 4 * words, codes.stride, codes.ahead};
+}
+inline CodeWords behind(CodeWords codes, std::ptrdiff_t words) {
+  return {codes.at + words * static_cast<std::ptrdiff_t>(kWord)};
+}
+
+/// Scales and offsets of sixteen weight rows, side by side: [groups][16].
+struct TileScales {
+  const float* scales;
+  const float* offsets;
+  int group;
+};
+
+/// The four bytes of an activation row that a word of codes is multiplied with.
+inline std::int32_t word_at(const std::int8_t* p) {
+  std::int32_t word;
+  std::memcpy(&word, p, sizeof word);
+  return word;
 }
 
 }  // namespace foresay::kernels::FORESAY_LANES
@@ -45,138 +69,258 @@ inline void prefetch(const void* p) {
 
 namespace foresay::kernels::FORESAY_LANES {
 
-/// Sixteen scales or offsets from element `i` on.
-inline Lanes load_scales(const void* values, WeightType type, std::size_t i) {
-  const auto* at = static_cast<const std::byte*>(values) + i * bytes_of(type);
-  if (type == WeightType::bf16) return load_bf16(at);
-  if (type == WeightType::f16) return load_f16(at);
-  float all[16];
-  std::memcpy(all, at, sizeof all);
-  return load(all);
+/// Sixteen rows of `bytes` that follow each other, in words: whole runs of 32 bytes where they lie, the rest from a
+/// copy. Writes up to the next 32 bytes per row. With `ahead`, what follows the rows is asked for meanwhile.
+inline void interleave_rows(const std::uint8_t* rows, std::size_t bytes, bool ahead, std::uint8_t* out) {
+  const std::uint8_t* next = rows + kInt8Tile * bytes;
+  std::size_t at = 0;
+  for (; at + 32 <= bytes; at += 32, out += 8 * kWord) {
+    if (ahead) {
+      for (int i = 0; i < 8; ++i, next += 64) __builtin_prefetch(next);
+    }
+    interleave(rows + at, static_cast<std::ptrdiff_t>(bytes), out);
+  }
+  if (at == bytes) return;
+  std::uint8_t rest[kInt8Tile][32] = {};
+  for (std::size_t j = 0; j < kInt8Tile; ++j) std::memcpy(rest[j], rows + j * bytes + at, bytes - at);
+  interleave(rest[0], sizeof rest[0], out);
 }
 
-/// Scales (or offsets) of one row, once per 32 inputs; zeros behind them.
-inline void spread(
-    const void* values, WeightType type, std::size_t first, int groups, int per_group, float* out, std::size_t padded) {
-  const auto count = static_cast<std::size_t>(groups);
-  std::size_t i = 0;
-  if (per_group == 1) {
-    for (; i + 16 <= count; i += 16) store(out + i, load_scales(values, type, first + i));
-    for (; i < count; ++i) out[i] = element(values, type, first + i);
+/// Affine scales (or biases) as floats side by side, [groups][16]. Writes up to the next 16 groups.
+inline void interleave_scales(const std::uint8_t* rows, WeightType type, int groups, bool ahead, float* out) {
+  const std::size_t bytes = static_cast<std::size_t>(groups) * bytes_of(type);
+  auto* words = reinterpret_cast<std::uint8_t*>(out);
+  interleave_rows(rows, bytes, ahead, words);
+  if (type == WeightType::f32) return;
+  // Two to a word: made to floats from the last on, as they grow into the room of those that are done.
+  using Words [[gnu::vector_size(kWord)]] = std::uint32_t;
+  for (std::size_t i = (bytes + 3) / 4; i-- > 0;) {
+    Words both;
+    std::memcpy(&both, words + i * kWord, sizeof both);
+    const Words pair[2] = {both << 16, both & 0xffff0000u};
+    std::memcpy(out + 2 * kInt8Tile * i, pair, sizeof pair);
+  }
+  if (type == WeightType::bf16) return;
+  for (int i = 0; i < kInt8Tile * groups; ++i) {
+    out[i] = from_f16(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(out[i]) >> 16));
+  }
+}
+
+/// Rows of a matrix that are a tile, and where its interleaved form goes.
+struct WeightTile {
+  const WeightView& view;
+  int first;   ///< row of `view`
+  bool ahead;  ///< the next tile is read after this one
+  std::byte* scratch;
+
+  [[nodiscard]] std::size_t padded() const {  // floats of all groups
+    return (static_cast<std::size_t>(view.in / view.group) + 15) / 16 * 16 * kInt8Tile;
+  }
+  [[nodiscard]] TileScales scales() const {
+    auto* all = reinterpret_cast<float*>(scratch);
+    return {all, all + padded(), view.group};
+  }
+  [[nodiscard]] std::uint8_t* words() const {
+    return reinterpret_cast<std::uint8_t*>(scratch) + 2 * padded() * sizeof(float);
+  }
+  [[nodiscard]] std::size_t row_bytes() const {
+    return static_cast<std::size_t>(view.in) * static_cast<std::size_t>(view.bits) / 8;
+  }
+};
+
+inline TileScales interleave_scales(const WeightTile& tile) {
+  const WeightView& w = tile.view;
+  const std::size_t groups = static_cast<std::size_t>(w.in / w.group),
+                    before = static_cast<std::size_t>(tile.first) * groups;
+  auto* scales = reinterpret_cast<float*>(tile.scratch);
+  float* offsets = scales + tile.padded();
+  if (w.type == WeightType::affine) {
+    const std::size_t at = before * bytes_of(w.scale_type);
+    const int count = w.in / w.group;
+    interleave_scales(static_cast<const std::uint8_t*>(w.scales) + at, w.scale_type, count, tile.ahead, scales);
+    interleave_scales(static_cast<const std::uint8_t*>(w.biases) + at, w.scale_type, count, tile.ahead, offsets);
+  } else {  // mxfp4: bytes are twice the values, from kMxfp4Zero on
+    for (std::size_t g = 0; g < groups; ++g) {
+      for (std::size_t j = 0; j < kInt8Tile; ++j) {
+        const float half = 0.5f * fp_scale(w, before + j * groups + g);
+        scales[g * kInt8Tile + j] = half;
+        offsets[g * kInt8Tile + j] = -kMxfp4Zero * half;
+      }
+    }
+  }
+  return tile.scales();
+}
+
+inline CodeWords interleave_codes(const WeightTile& tile) {
+  std::uint8_t* words = tile.words();
+  if (has_int8_loop(tile.view)) {
+    interleave_rows(codes_of(tile.view, tile.first), tile.row_bytes(), tile.ahead, words);
   } else {
-    alignas(64) float some[16];
-    for (; i < count; i += 16) {
-      const std::size_t n = count - i < 16 ? count - i : 16;
-      if (n == 16) {
-        store(some, load_scales(values, type, first + i));
-      } else {
-        for (std::size_t j = 0; j < n; ++j) some[j] = element(values, type, first + i + j);
-      }
-      float* to = out + i * static_cast<std::size_t>(per_group);
-      if (per_group == 2) {
-        for (std::size_t j = 0; j < n; ++j) to[2 * j] = to[2 * j + 1] = some[j];
-      } else {
-        for (std::size_t j = 0; j < n; ++j) to[4 * j] = to[4 * j + 1] = to[4 * j + 2] = to[4 * j + 3] = some[j];
-      }
+    const auto in = static_cast<std::size_t>(tile.view.in);
+    std::uint8_t* rows = words + kInt8Tile * in;
+    for (int j = 0; j < kInt8Tile; ++j) {
+      FORESAY_LANES::unpack_codes(tile.view, tile.first + j, rows + static_cast<std::size_t>(j) * in);
     }
+    interleave_rows(rows, in, false, words);
   }
-  for (i = count * static_cast<std::size_t>(per_group); i < padded; ++i) out[i] = 0;
+  return {words};
 }
 
-/// Fills a tile from row n on. Codes of one byte count from -128, so their offset takes the rest.
-template <int W>
-inline WeightTile<W> weight_tile(const WeightView& w, int n, std::byte* scratch) {
-  WeightTile<W> tile;
-  const std::size_t padded = int8_sums(w.in);
-  const int groups = w.in / w.group, per_group = w.group / 32;
-  auto* floats = reinterpret_cast<float*>(scratch);
-  auto* codes = reinterpret_cast<std::uint8_t*>(floats + 2 * kInt8Tile * padded);
-  for (int j = 0; j < W; ++j) {
-    float *scales = floats, *offsets = floats + padded;
-    floats += 2 * padded;
-    const std::size_t first = static_cast<std::size_t>(n + j) * static_cast<std::size_t>(groups);
-    if (w.type == WeightType::affine) {
-      spread(w.scales, w.scale_type, first, groups, per_group, scales, padded);
-      spread(w.biases, w.scale_type, first, groups, per_group, offsets, padded);
-      if (w.bits != 4) {
-        for (std::size_t i = 0; i < padded; i += 16) {
-          store(offsets + i, fma(splat(128), load(scales + i), load(offsets + i)));
-        }
-      }
-    } else {  // mxfp4: bytes are twice the values, and 128 is 0
-      for (std::size_t i = 0; i < padded; ++i) {
-        scales[i] = i < static_cast<std::size_t>(groups) ? 0.5f * fp_scale(w, first + i) : 0;
-        offsets[i] = 0;
-      }
+/// Copies sixteen rows of a matrix together, as a matrix; row(j) says which.
+template <typename Row>
+inline WeightView gathered(const WeightView& w, Row row, std::byte* out) {
+  WeightView copy = w;
+  const auto copy_rows = [&](const void* from, std::size_t bytes) {
+    std::byte* begin = out;
+    for (int j = 0; j < kInt8Tile; ++j, out += bytes) {
+      std::memcpy(out, static_cast<const std::byte*>(from) + static_cast<std::size_t>(row(j)) * bytes, bytes);
     }
-    tile.scales[j] = scales;
-    tile.offsets[j] = offsets;
-    tile.codes[j] = codes_of(w, n + j);
-    if (!has_int8_loop(w)) {
-      FORESAY_LANES::unpack_codes(w, n + j, codes);
-      tile.codes[j] = codes;
-      codes += w.in;
-    }
-  }
-  return tile;
+    return begin;
+  };
+  const auto in = static_cast<std::size_t>(w.in), groups = in / static_cast<std::size_t>(w.group);
+  const bool affine = w.type == WeightType::affine;
+  const std::size_t scale_bytes = groups * (affine ? bytes_of(w.scale_type) : 1);
+  copy.data = copy_rows(w.data, in * static_cast<std::size_t>(w.bits) / 8);
+  copy.scales = copy_rows(w.scales, scale_bytes);
+  if (affine) copy.biases = copy_rows(w.biases, scale_bytes);
+  return copy;
 }
 
-/// W weight rows against R activation rows, offsets included.
-template <int W, int R>
-inline void int8_tile(const Int8Tile& x, Int8Order order, const WeightTile<W>& w, float* y, std::ptrdiff_t y_stride) {
-  Lanes acc[W][R];
-  if (order == Int8Order::nibbles) {
-    nibble_tile<W, R>(x, w, acc);
-  } else {
-    byte_tile<W, R>(x, w, acc);
-  }
-  for (int i = 0; i < x.in / 32; i += 16) {
+/// Where in a row to look ahead: far enough for memory to answer, near enough for the first cache to hold it all.
+constexpr std::ptrdiff_t kBytesAhead = 384;
+
+/// Chooses the lines that are asked for during a block: half of the rows' at a time where a line is two blocks.
+inline void look_ahead(CodeRows& codes, const std::uint8_t* first, const std::uint8_t* next, int block, int words) {
+  const std::ptrdiff_t bytes = 4 * words, half = bytes == 64 ? 0 : block % 2;
+  const std::ptrdiff_t at = (block - half) * bytes + kBytesAhead;
+  codes.ahead = (at < codes.stride ? first + at : next + (at - codes.stride)) + 8 * half * codes.stride;
+}
+inline void look_ahead(CodeWords&, const std::uint8_t*, const std::uint8_t*, int, int) {}
+
+/// Sixteen weight rows against R rows of activations; the first `count` outputs are stored. Unit: 64 or 32 inputs.
+/// `next`: the rows that are read after these.
+template <Int8Order Order, int Unit, int R, typename Codes>
+[[gnu::noinline]] void int8_tile(const Int8Tile& x, Codes codes, const TileScales& w, const std::uint8_t* next,
+    float* y, std::ptrdiff_t y_stride, int count) {
+  constexpr int kWords = Unit / (Order == Int8Order::nibbles ? 8 : 4);
+  constexpr int kUnits = kInt8Block / Unit;  // of a block
+  const std::uint8_t* const first = codes.at;
+  Lanes acc[R];
+  for (int r = 0; r < R; ++r) acc[r] = splat(0);
+  for (int i = 0, g = 0; i < x.in; i += Unit, codes = behind(codes, kWords)) {
+    look_ahead(codes, first, next, i / Unit, kWords);
+    Lanes products[R];
+    if constexpr (Order == Int8Order::nibbles) {
+      nibble_products<R, kWords>(codes, x.codes + i, x.code_stride, products);
+    } else {
+      byte_products<R, kWords>(codes, x.codes + i, x.code_stride, products);
+    }
+    if (i == (g + 1) * w.group) ++g;
+    const Lanes scale = load(w.scales + g * kInt8Tile), offset = load(w.offsets + g * kInt8Tile);
+    const int block = i / kInt8Block, sum = 3 * block + (kUnits == 1 ? 0 : 1 + i / Unit % kUnits);
     for (int r = 0; r < R; ++r) {
-      const Lanes sums = load(x.sums + r * x.sum_stride + i);
-      for (int j = 0; j < W; ++j) acc[j][r] = fma(load(w.offsets[j] + i), sums, acc[j][r]);
+      acc[r] = fma(products[r], scale * splat(x.scales[r * x.scale_stride + block]), acc[r]);
+      acc[r] = fma(offset, splat(x.sums[r * x.sum_stride + sum]), acc[r]);
     }
   }
   for (int r = 0; r < R; ++r) {
-    if constexpr (W == 4) {
-      sum_four(acc[0][r], acc[1][r], acc[2][r], acc[3][r], y + r * y_stride);
+    if (count == kInt8Tile) {
+      store(y + r * y_stride, acc[r]);
     } else {
-      for (int j = 0; j < W; ++j) y[r * y_stride + j] = sum(acc[j][r]);
+      store_part(y + r * y_stride, acc[r], count);
     }
   }
 }
 
-template <int W>
-inline void int8_rows(const Int8Rows& x, int begin, int end, const WeightTile<W>& w, float* y, std::ptrdiff_t stride) {
-  const auto tile_at = [&](int r) {
-    const auto row = static_cast<std::ptrdiff_t>(r);
-    const auto codes = static_cast<std::ptrdiff_t>(int8_row(x.in)), sums = static_cast<std::ptrdiff_t>(int8_sums(x.in));
-    return Int8Tile{x.codes + row * codes, x.scales + row * (codes / kInt8Block), x.sums + row * sums, codes,
-        codes / kInt8Block, sums, x.in};
-  };
-  int r = begin;
-  for (; r + 4 <= end; r += 4) int8_tile<W, 4>(tile_at(r), x.order, w, y + r * stride, stride);
-  if (end - r == 3) int8_tile<W, 3>(tile_at(r), x.order, w, y + r * stride, stride);
-  if (end - r == 2) int8_tile<W, 2>(tile_at(r), x.order, w, y + r * stride, stride);
-  if (end - r == 1) int8_tile<W, 1>(tile_at(r), x.order, w, y + r * stride, stride);
+inline Int8Tile rows_from(const Int8Rows& x, int r) {
+  const auto row = static_cast<std::ptrdiff_t>(r);
+  const auto blocks = static_cast<std::ptrdiff_t>(int8_blocks(x.in)),
+             sums = static_cast<std::ptrdiff_t>(int8_sums(x.in));
+  return {x.codes + row * x.in, x.scales + row * blocks, x.sums + row * sums, x.in, blocks, sums, x.in};
 }
 
-inline void linear_int8(const Int8Rows& x, const WeightView& w, float* y, int first, int last, std::byte* scratch) {
+/// Four rows of activations at most: codes are interleaved in registers, on their way from memory.
+template <Int8Order Order>
+inline void few_rows(
+    const Int8Rows& x, int begin, int end, const WeightTile& w, float* y, std::ptrdiff_t stride, int count) {
+  const TileScales scales = interleave_scales(w);
+  const CodeRows codes{codes_of(w.view, w.first), static_cast<std::ptrdiff_t>(w.row_bytes()), nullptr};
+  const std::uint8_t* next = codes.at + (w.ahead ? kInt8Tile * codes.stride : 0);
+  const auto multiply = [&]<int R>() {
+    int8_tile<Order, kInt8Block, R>(rows_from(x, begin), codes, scales, next, y + begin * stride, stride, count);
+  };
+  switch (end - begin) {
+    case 1:
+      return multiply.template operator()<1>();
+    case 2:
+      return multiply.template operator()<2>();
+    case 3:
+      return multiply.template operator()<3>();
+    default:
+      return multiply.template operator()<4>();
+  }
+}
+
+/// Any number of rows of activations: codes are interleaved once for all.
+template <Int8Order Order, int Unit>
+inline void many_rows(
+    const Int8Rows& x, int begin, int end, const WeightTile& w, float* y, std::ptrdiff_t stride, int count) {
+  const TileScales scales = interleave_scales(w);
+  const CodeWords codes = interleave_codes(w);
+  int r = begin;
+  const auto multiply = [&]<int R>() {
+    for (; r + R <= end; r += R) {
+      int8_tile<Order, Unit, R>(rows_from(x, r), codes, scales, nullptr, y + r * stride, stride, count);
+    }
+  };
+  multiply.template operator()<kInt8TileRows>();
+  if constexpr (kInt8TileRows > 4) multiply.template operator()<4>();
+  multiply.template operator()<2>();
+  multiply.template operator()<1>();
+}
+
+inline void linear_int8(
+    const Int8Rows& x, const WeightView& w, const int* which, float* y, int first, int last, std::byte* scratch) {
   constexpr int kRowsTogether = 64;  // their codes stay in the second cache while the weight rows pass by
+  const auto chosen = [&](int rows) {
+    const bool nibbles = x.order == Int8Order::nibbles;
+    if (w.group < kInt8Block) return nibbles ? many_rows<Int8Order::nibbles, 32> : many_rows<Int8Order::natural, 32>;
+    if (rows > 4 || !has_int8_loop(w)) {
+      return nibbles ? many_rows<Int8Order::nibbles, 64> : many_rows<Int8Order::natural, 64>;
+    }
+    return nibbles ? few_rows<Int8Order::nibbles> : few_rows<Int8Order::natural>;
+  };
   for (int begin = 0; begin < x.rows; begin += kRowsTogether) {
     const int end = x.rows - begin < kRowsTogether ? x.rows : begin + kRowsTogether;
-    int n = first;
-    for (; n + kInt8Tile <= last; n += kInt8Tile) {
-      int8_rows<kInt8Tile>(x, begin, end, weight_tile<kInt8Tile>(w, n, scratch), y + n, w.out);
+    const auto multiply = chosen(end - begin);
+    for (int n = first; n < last; n += kInt8Tile) {
+      const int count = last - n < kInt8Tile ? last - n : kInt8Tile;
+      if (which == nullptr && count == kInt8Tile) {
+        multiply(x, begin, end, {w, n, true, scratch}, y + n, w.out, count);
+        continue;
+      }
+      const auto row = [&](int j) {
+        const int output = n + (j < count ? j : count - 1);  // lanes without an output repeat the last
+        return which == nullptr ? output : which[output];
+      };
+      const WeightView some = gathered(w, row, scratch + int8_tile_bytes(w));
+      multiply(x, begin, end, {some, 0, false, scratch}, y + n, w.out, count);
     }
-    for (; n < last; ++n) int8_rows<1>(x, begin, end, weight_tile<1>(w, n, scratch), y + n, w.out);
   }
+}
+
+/// Even bytes of eight, then odd ones.
+inline std::uint64_t evens_first(std::uint64_t eight) {
+  const auto together = [](std::uint64_t v) {
+    v &= 0x00ff00ff00ff00ffu;
+    v = (v | v >> 8) & 0x0000ffff0000ffffu;
+    return (v | v >> 16) & 0xffffffffu;
+  };
+  return together(eight) | together(eight >> 8) << 32;
 }
 
 inline void quantise_row(const float* x, int in, Int8Order order, std::int8_t* codes, float* scales, float* sums) {
-  std::memset(codes, 0, int8_row(in));
-  for (std::size_t b = static_cast<std::size_t>(in / kInt8Block); b < int8_row(in) / kInt8Block; ++b) scales[b] = 0;
-  for (std::size_t i = static_cast<std::size_t>(in / 32); i < int8_sums(in); ++i) sums[i] = 0;
-  for (int b = 0; b < in / kInt8Block; ++b, x += kInt8Block) {
+  for (int b = 0; b < in / kInt8Block; ++b, x += kInt8Block, codes += kInt8Block, sums += 3) {
     const Lanes v[4] = {load(x), load(x + 16), load(x + 32), load(x + 48)};
     Lanes most = splat(0), bad = splat(0);  // 0 * infinity is NaN
     for (const Lanes& each : v) {
@@ -188,29 +332,25 @@ inline void quantise_row(const float* x, int in, Int8Order order, std::int8_t* c
     if (nan != nan) scale = nan;
     if (!(highest >= 0x1p-100f) || nan != nan) inverse = 0;  // too small for the inverse: zeros
     if (inverse == 0 && nan == nan) scale = 0;
-    alignas(16) std::int8_t natural[kInt8Block];
     float total[2];
     for (int half = 0; half < 2; ++half) {
       Lanes q[2];
       for (int i = 0; i < 2; ++i) {
         q[i] = inverse == 0 ? splat(0) : rounded(v[2 * half + i] * splat(inverse));
-        store_int8(natural + 32 * half + 16 * i, q[i]);
+        store_int8(codes + 32 * half + 16 * i, q[i]);
       }
       total[half] = sum(q[0] + q[1]);  // whole numbers below 2^24: exact in any order
     }
     scales[b] = scale;
-    sums[2 * b] = scale * total[0];
-    sums[2 * b + 1] = scale * total[1];
-    if (order == Int8Order::natural) {
-      std::memcpy(codes + b * kInt8Block, natural, kInt8Block);
-    } else {
-      std::int8_t* even = codes + b / 2 * (2 * kInt8Block) + b % 2 * 32;
-      std::uint16_t pairs[32];
-      std::memcpy(pairs, natural, sizeof pairs);
-      for (int j = 0; j < 32; ++j) {
-        even[j] = static_cast<std::int8_t>(pairs[j] & 0xff);
-        even[kInt8Block + j] = static_cast<std::int8_t>(pairs[j] >> 8);
-      }
+    sums[0] = scale * (total[0] + total[1]);
+    sums[1] = scale * total[0];
+    sums[2] = scale * total[1];
+    if (order == Int8Order::natural) continue;
+    for (int i = 0; i < kInt8Block; i += 8) {
+      std::uint64_t eight;
+      std::memcpy(&eight, codes + i, sizeof eight);
+      eight = evens_first(eight);
+      std::memcpy(codes + i, &eight, sizeof eight);
     }
   }
 }

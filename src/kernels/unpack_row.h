@@ -34,7 +34,10 @@ struct WeightView {
 /// instruction set gives the same bits.
 void unpack_row(const WeightView& w, int n, float* row);
 
-/// Writes the codes of row `n` of an affine matrix, one byte each [in]; of an mxfp4 matrix twice the values plus 128.
+inline constexpr int kMxfp4Zero = 12;  ///< the byte that stands for an mxfp4 value of 0; twice the largest value, 6
+
+/// Writes the codes of row `n` of an affine matrix, one byte each [in]; of an mxfp4 matrix twice the values plus
+/// kMxfp4Zero.
 void unpack_codes(const WeightView& w, int n, std::uint8_t* codes);
 
 }  // namespace foresay

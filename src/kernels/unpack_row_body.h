@@ -39,7 +39,7 @@ inline void unpack_codes(const WeightView& w, int n, std::uint8_t* codes) {
   for (int i = 0; i < w.in; i += 16) {
     std::int8_t values[16];
     twice_e2m1(codes + i, values);
-    for (int j = 0; j < 16; ++j) codes[i + j] = static_cast<std::uint8_t>(values[j] + 128);
+    for (int j = 0; j < 16; ++j) codes[i + j] = static_cast<std::uint8_t>(values[j] + kMxfp4Zero);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/elements.h"
 #include "kernels/golden_matrix.h"
 #include "kernels/test_matrix.h"
 
@@ -12,7 +13,7 @@ namespace {
 class LinearInt8 : public EveryIsa {};
 FORESAY_EVERY_ISA(LinearInt8);
 
-constexpr int kOut = 9;        // two tiles and a rest
+constexpr int kOut = 37;       // two tiles and a rest
 constexpr int kMostRows = 70;  // more than a block of rows
 
 /// Rows and the memory behind them.
@@ -22,13 +23,13 @@ struct Quantised {
   Int8Rows rows;
 
   Quantised(const std::vector<float>& x, int count, int in, Int8Order order)
-      : codes(static_cast<std::size_t>(count) * int8_row(in), 77),
-        scales(static_cast<std::size_t>(count) * int8_row(in) / kInt8Block, -7.0f),
+      : codes(static_cast<std::size_t>(count) * static_cast<std::size_t>(in), 77),
+        scales(static_cast<std::size_t>(count) * int8_blocks(in), -7.0f),
         sums(static_cast<std::size_t>(count) * int8_sums(in), -7.0f) {
     for (int r = 0; r < count; ++r) {
       const auto at = static_cast<std::size_t>(r);
-      quantise_row(x.data() + r * in, in, order, codes.data() + at * int8_row(in),
-          scales.data() + at * int8_row(in) / kInt8Block, sums.data() + at * int8_sums(in));
+      quantise_row(x.data() + r * in, in, order, codes.data() + r * in, scales.data() + at * int8_blocks(in),
+          sums.data() + at * int8_sums(in));
     }
     rows = {order, count, in, codes.data(), scales.data(), sums.data()};
   }
@@ -36,24 +37,24 @@ struct Quantised {
 
   /// Code of input i of row r, wherever the order put it.
   [[nodiscard]] int code(int r, int i) const {
-    const std::int8_t* row = codes.data() + static_cast<std::size_t>(r) * int8_row(rows.in);
+    const std::int8_t* row = codes.data() + r * rows.in;
     if (rows.order == Int8Order::natural) return row[i];
-    const int block = i / kInt8Block, within = i % kInt8Block;
-    return row[block / 2 * 128 + within % 2 * 64 + block % 2 * 32 + within / 2];
+    return row[i / 8 * 8 + i % 2 * 4 + i % 8 / 2];
   }
   [[nodiscard]] float scale(int r, int i) const {
-    return scales[static_cast<std::size_t>(r) * int8_row(rows.in) / kInt8Block + static_cast<std::size_t>(i / 64)];
+    return scales[static_cast<std::size_t>(r) * int8_blocks(rows.in) + static_cast<std::size_t>(i / 64)];
   }
 };
 
-std::vector<float> run(const std::vector<float>& x, int rows, const WeightView& w, std::vector<int> cuts = {}) {
+std::vector<float> run(const std::vector<float>& x, int rows, const WeightView& w, std::vector<int> cuts = {},
+    const int* which = nullptr) {
   const Quantised quantised(x, rows, w.in, int8_order(w));
   std::vector<float> y(static_cast<std::size_t>(rows) * static_cast<std::size_t>(w.out), -7.0f);
   std::vector<float> scratch(int8_scratch(w) / sizeof(float) + 1);
   int first = 0;
   cuts.push_back(w.out);
   for (const int last : cuts) {
-    linear_int8(quantised.rows, w, y.data(), first, last, reinterpret_cast<std::byte*>(scratch.data()));
+    linear_int8(quantised.rows, w, which, y.data(), first, last, reinterpret_cast<std::byte*>(scratch.data()));
     first = last;
   }
   return y;
@@ -104,13 +105,10 @@ TEST_P(LinearInt8, ActivationsAreRoundedToTheNearestCode) {
                 q.code(r, i), static_cast<int>(std::nearbyint(x[static_cast<std::size_t>(r * in + i)] * inverse)));
             total[i % 64 / 32] += static_cast<float>(q.code(r, i));
           }
-          for (int half = 0; half < 2; ++half) {
-            ASSERT_EQ(q.sums[static_cast<std::size_t>(r) * int8_sums(in) + static_cast<std::size_t>(2 * b + half)],
-                q.scale(r, 64 * b) * total[half]);
-          }
-        }
-        for (auto i = static_cast<std::size_t>(in / 32); i < int8_sums(in); ++i) {
-          ASSERT_EQ(q.sums[static_cast<std::size_t>(r) * int8_sums(in) + i], 0) << "padding";
+          const float* sums = q.sums.data() + static_cast<std::size_t>(r) * int8_sums(in) + 3 * b;
+          ASSERT_EQ(sums[0], q.scale(r, 64 * b) * (total[0] + total[1]));
+          ASSERT_EQ(sums[1], q.scale(r, 64 * b) * total[0]);
+          ASSERT_EQ(sums[2], q.scale(r, 64 * b) * total[1]);
         }
       }
     }
@@ -156,8 +154,22 @@ TEST_P(LinearInt8, OutputsDoNotDependOnHowTheyAreSharedOut) {
   for_each_format([](const TestMatrix& matrix) {
     const auto x = first_rows(activations(matrix.view()), matrix.view().in, 0, 5);
     const auto expected = bits_of(run(x, 5, matrix.view()));
-    for (const auto& cuts : std::vector<std::vector<int>>{{1}, {4}, {1, 2, 3, 4}, {0, 8}}) {
+    for (const auto& cuts : std::vector<std::vector<int>>{{1}, {16}, {1, 2, 3, 4}, {0, 20, 36}}) {
       ASSERT_EQ(bits_of(run(x, 5, matrix.view(), cuts)), expected) << matrix.describe();
+    }
+  });
+}
+
+TEST_P(LinearInt8, OutputsMayBeAnyRowsOfTheMatrix) {
+  for_each_format([](const TestMatrix& matrix) {
+    const auto x = first_rows(activations(matrix.view()), matrix.view().in, 0, 5);
+    const auto all = run(x, 5, matrix.view());
+    std::vector<int> which;
+    for (int n = 0; n < kOut; ++n) which.push_back(7 * n % kOut);
+    const auto some = run(x, 5, matrix.view(), {3, 20}, which.data());
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::size_t from = i / kOut * kOut + static_cast<std::size_t>(which[i % kOut]);
+      ASSERT_EQ(std::bit_cast<std::uint32_t>(some[i]), std::bit_cast<std::uint32_t>(all[from])) << matrix.describe();
     }
   });
 }
@@ -173,9 +185,15 @@ TEST_P(LinearInt8, AnyAddressOfTheMatrixGivesTheSameBits) {
   });
 }
 
-// Integers inside a lane are exact. What is rounded: the conversion of offsets, scale products, one addition per block
-// and one per 16 sums, and four pairwise ones; each at most 2^-24 of the magnitudes at hand. Offsets of byte codes
-// count from -128, which the magnitude includes.
+/// What a code of 0 stands for, for input i of row n.
+double offset(const WeightView& w, int n, int i) {
+  const auto group = static_cast<std::size_t>(n * (w.in / w.group) + i / w.group);
+  if (w.type == WeightType::affine) return kernels::element(w.biases, w.scale_type, group);
+  return -0.5 * kMxfp4Zero * kernels::fp_scale(w, group);
+}
+
+// Integers are exact. What is rounded: two products of scales and two additions per unit of at least 32 inputs, each to
+// 2^-24 of the magnitudes at hand, which are those of codes and offsets before they cancel.
 TEST_P(LinearInt8, IsTheProductOfWhatCodesStandFor) {
   for_each_format([](const TestMatrix& matrix) {
     const WeightView& w = matrix.view();
@@ -189,9 +207,10 @@ TEST_P(LinearInt8, IsTheProductOfWhatCodesStandFor) {
         for (int i = 0; i < w.in; ++i) {
           const double value = static_cast<double>(q.scale(r, i)) * q.code(r, i);
           sum += value * weights[static_cast<std::size_t>(n * w.in + i)];
-          magnitude += std::abs(value) * (std::abs(weights[static_cast<std::size_t>(n * w.in + i)]) + 4);
+          magnitude += std::abs(value) *
+                       (std::abs(weights[static_cast<std::size_t>(n * w.in + i)]) + 2 * std::abs(offset(w, n, i)));
         }
-        ASSERT_NEAR(y[static_cast<std::size_t>(r * kOut + n)], sum, (w.in / 64 + 8) * 0x1p-24 * magnitude)
+        ASSERT_NEAR(y[static_cast<std::size_t>(r * kOut + n)], sum, (w.in / 16 + 4) * 0x1p-24 * magnitude)
             << matrix.describe();
       }
     }

@@ -10,7 +10,7 @@
 namespace foresay {
 namespace {
 
-constexpr int kTile = kLinearTile;           // weight rows: what kernels take at a time
+constexpr int kTile = kInt8Tile;             // weight rows: what kernels take at a time
 constexpr std::size_t kPartBytes = 1 << 17;  // of weights per part: long enough to stream, short enough to share out
 
 /// Tiles per part, so that every thread gets several and no part is longer than kPartBytes.
@@ -34,7 +34,7 @@ const Int8Rows& CpuOps::quantised(const Tensor& x, Int8Order order) {
   auto& slot = cpu::floats(x).quantised[static_cast<std::size_t>(order)];
   if (slot) return slot->rows;
   const auto rows = static_cast<std::size_t>(x.rows);
-  const std::size_t codes = int8_row(x.width), scales = codes / kInt8Block, sums = int8_sums(x.width);
+  const std::size_t codes = static_cast<std::size_t>(x.width), scales = int8_blocks(x.width), sums = int8_sums(x.width);
   slot.emplace(cpu::QuantisedRows{cpu::Buffer(buffers_, rows * (codes + (scales + sums) * sizeof(float))), {}});
   std::byte* memory = slot->memory.data();
   auto* first_scale = reinterpret_cast<float*>(memory + rows * codes);
@@ -61,11 +61,17 @@ void CpuOps::multiply_range(const Tensor& x, const Product& product, int first, 
     thread_local std::vector<std::byte> scratch;
     scratch.resize(int8_scratch(w));
     const auto& slot = cpu::floats(x).quantised[static_cast<std::size_t>(int8_order(w))];
-    linear_int8(slot->rows, w, product.out, first, last, scratch.data());
+    linear_int8(slot->rows, w, product.which, product.out, first, last, scratch.data());
   } else {
     thread_local std::vector<float> scratch;
     scratch.resize(static_cast<std::size_t>(w.in) * kLinearTile);
-    foresay::linear(cpu::data(x), x.rows, w, product.out, first, last, scratch.data());
+    if (product.which == nullptr) {
+      foresay::linear(cpu::data(x), x.rows, w, product.out, first, last, scratch.data());
+      return;
+    }
+    for (int n = first; n < last; ++n) {
+      foresay::linear(cpu::data(x), x.rows, rows_of(w, product.which[n], w.out), product.out + n, 0, 1, scratch.data());
+    }
   }
 }
 
@@ -135,17 +141,19 @@ Tensor CpuOps::linear_subset(const Tensor& x, const Matrix& w, const VocabularyS
   const WeightView low = rows_of(whole, 0, rows.size());
   prepare(x, low);
   if (x.rows == 0) return std::move(out).done();
-  const int tiles = (rows.low + kTile - 1) / kTile, extra = static_cast<int>(rows.extra.size());
-  pool_.parallel_for(
-      tiles + extra, tiles_per_part(tiles + extra, row_bytes(low), pool_.threads()), [&](int first, int last) {
-        if (first < tiles) {
-          multiply_range(x, {&low, out.row(0)}, first * kTile, std::min(std::min(last, tiles) * kTile, rows.low));
-        }
-        for (int i = std::max(first - tiles, 0); i < last - tiles; ++i) {
-          const WeightView row = rows_of(whole, rows.extra[static_cast<std::size_t>(i)], rows.size());
-          multiply_range(x, {&row, out.row(0) + rows.low + i}, 0, 1);
-        }
-      });
+  WeightView extra = whole;
+  extra.out = rows.size();
+  const Product products[] = {{&low, out.row(0)}, {&extra, out.row(0) + rows.low, rows.extra.data()}};
+  const int tiles = (rows.low + kTile - 1) / kTile, count = static_cast<int>(rows.extra.size());
+  const int all = tiles + (count + kTile - 1) / kTile;
+  pool_.parallel_for(all, tiles_per_part(all, row_bytes(low), pool_.threads()), [&](int first, int last) {
+    if (first < tiles) {
+      multiply_range(x, products[0], first * kTile, std::min(std::min(last, tiles) * kTile, rows.low));
+    }
+    if (last > tiles) {
+      multiply_range(x, products[1], std::max(first - tiles, 0) * kTile, std::min((last - tiles) * kTile, count));
+    }
+  });
   return std::move(out).done();
 }
 

@@ -48,7 +48,8 @@ class CpuOps final : public Ops {
   /// One matrix of a product and where it goes; what is done to outputs [first, last) of every row once they are there.
   struct Product {
     const WeightView* w = nullptr;
-    float* out = nullptr;  ///< [rows, w->out]
+    float* out = nullptr;        ///< [rows, w->out]
+    const int* which = nullptr;  ///< weight row of each output; null: they are numbered alike
   };
   using Finish = std::function<void(int first, int last)>;
 
