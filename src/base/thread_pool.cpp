@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #if defined(__linux__)
@@ -62,6 +63,26 @@ constexpr std::uint64_t open_state(std::uint32_t generation) {
   return std::uint64_t{generation} << 32;
 }
 
+constexpr std::uint64_t run_of(std::uint64_t first, std::uint64_t end) {
+  return first << 32 | end;
+}
+
+/// One part of a run, or nothing where it is empty.
+std::optional<std::int64_t> take_first(std::atomic<std::uint64_t>& run) {
+  std::uint64_t seen = run.load(std::memory_order_relaxed);
+  while (seen >> 32 < (seen & 0xffffffffu)) {
+    if (run.compare_exchange_weak(seen, seen + run_of(1, 0))) return static_cast<std::int64_t>(seen >> 32);
+  }
+  return std::nullopt;
+}
+std::optional<std::int64_t> take_last(std::atomic<std::uint64_t>& run) {
+  std::uint64_t seen = run.load(std::memory_order_relaxed);
+  while (seen >> 32 < (seen & 0xffffffffu)) {
+    if (run.compare_exchange_weak(seen, seen - 1)) return static_cast<std::int64_t>((seen & 0xffffffffu) - 1);
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 int available_cores() {
@@ -79,8 +100,8 @@ int available_cores() {
   return std::max(1, static_cast<int>(std::min<double>(cores, std::ceil(cgroup_cores()))));
 }
 
-ThreadPool::ThreadPool(int threads) : state_(kClosed) {
-  for (int i = 1; i < threads; ++i) workers_.emplace_back([this] { work(); });
+ThreadPool::ThreadPool(int threads) : shares_(static_cast<std::size_t>(threads)), state_(kClosed) {
+  for (int i = 1; i < threads; ++i) workers_.emplace_back([this, i] { work(i); });
 }
 
 ThreadPool::~ThreadPool() {
@@ -106,7 +127,9 @@ void ThreadPool::parallel_for(int n, int grain, const std::function<void(int, in
   body_ = &body;
   n_ = n;
   grain_ = grain;
-  next_ = 0;
+  const std::uint64_t parts = (static_cast<std::uint64_t>(n) - 1) / static_cast<std::uint64_t>(grain) + 1;
+  for (std::uint64_t i = 0, all = shares_.size(); i < all; ++i)
+    shares_[i] = run_of(parts * i / all, parts * (i + 1) / all);
   state_ = open_state(generation_of(state_) + 1);  // before looking for sleepers, who look at it before they sleep
   if (sleepers_ > 0) {
     {
@@ -114,7 +137,7 @@ void ThreadPool::parallel_for(int n, int grain, const std::function<void(int, in
     }
     wake_.notify_all();
   }
-  run_parts();
+  run_parts(0);
   state_.fetch_or(kClosed, std::memory_order_acq_rel);
   const auto all_out = [&] { return (state_.load(std::memory_order_acquire) & kInside) == 0; };
   if (!spin_until(all_out)) {
@@ -122,10 +145,14 @@ void ThreadPool::parallel_for(int n, int grain, const std::function<void(int, in
   }
 }
 
-void ThreadPool::run_parts() {
-  const std::int64_t n = n_;
-  for (std::int64_t begin = next_.fetch_add(grain_); begin < n; begin = next_.fetch_add(grain_)) {
-    (*body_)(static_cast<int>(begin), static_cast<int>(std::min(n, begin + grain_)));
+void ThreadPool::run_parts(int thread) {
+  const auto own = static_cast<std::size_t>(thread);
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    auto& share = shares_[(own + i) % shares_.size()];
+    while (const auto part = i == 0 ? take_first(share) : take_last(share)) {
+      const std::int64_t begin = *part * grain_;
+      (*body_)(static_cast<int>(begin), static_cast<int>(std::min<std::int64_t>(n_, begin + grain_)));
+    }
   }
 }
 
@@ -137,7 +164,7 @@ bool ThreadPool::enter(std::uint32_t generation) {
   return false;
 }
 
-void ThreadPool::work() {
+void ThreadPool::work(int thread) {
   std::uint32_t seen = 0;
   const auto is_new = [&] { return generation_of(state_) != seen; };
   while (true) {
@@ -150,7 +177,7 @@ void ThreadPool::work() {
     seen = generation_of(state_.load(std::memory_order_acquire));
     if (stop_) return;
     if (!enter(seen)) continue;
-    run_parts();
+    run_parts(thread);
     state_.fetch_sub(1, std::memory_order_release);
   }
 }

@@ -32,14 +32,16 @@ class ThreadPool {
   void parallel_for(int n, int grain, const std::function<void(int, int)>& body);
 
  private:
-  void work();
-  void run_parts();
+  void work(int thread);
+  void run_parts(int thread);
   [[nodiscard]] bool enter(std::uint32_t generation);
 
   // What the current loop is. Written between loops, when no worker is inside one.
   const std::function<void(int, int)>* body_ = nullptr;
   int n_ = 0, grain_ = 1;
-  std::atomic<std::int64_t> next_{0};  ///< first index not handed out; passes n_ by up to a grain per thread
+  /// Parts not handed out, one run per thread: first in the high half, end in the low one. A thread takes its own from
+  /// the front, so that it walks through memory without a break, then those of others from the back.
+  std::vector<std::atomic<std::uint64_t>> shares_;
 
   // One word, so that a worker enters a loop only while it is open: generation in the high half (it counts loops;
   // workers wait for it to change), then a closed bit and the number of workers inside. A worker whose core is taken
