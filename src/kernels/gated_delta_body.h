@@ -23,8 +23,8 @@ inline void advance_rows(float* state, int dim, float decay, const float* delta,
 
 template <int R>
 inline void sums_of(const Lanes (&lanes)[R], float* out) {
-  if constexpr (R == 4) {
-    sum_four(lanes[0], lanes[1], lanes[2], lanes[3], out);
+  if constexpr (R % 4 == 0) {
+    for (int r = 0; r < R; r += 4) sum_four(lanes[r], lanes[r + 1], lanes[r + 2], lanes[r + 3], out + r);
   } else {
     for (int r = 0; r < R; ++r) out[r] = sum(lanes[r]);
   }
@@ -81,6 +81,9 @@ inline void gated_delta_rows(
 inline void gated_delta(
     float* state, int value_dim, int key_dim, const RecordedRows& past, const DeltaRows& rows, bool keep) {
   int i = 0;
+  for (; i + kStateRows <= value_dim; i += kStateRows) {
+    gated_delta_rows<kStateRows>(state, i, key_dim, past, rows, keep);
+  }
   for (; i + 4 <= value_dim; i += 4) gated_delta_rows<4>(state, i, key_dim, past, rows, keep);
   for (; i < value_dim; ++i) gated_delta_rows<1>(state, i, key_dim, past, rows, keep);
 }

@@ -14,7 +14,8 @@ struct Lanes {
   __m256 low, high;
 };
 
-inline constexpr int kTileRows = 1;  ///< rows of x that linear() keeps in registers beside four weight rows
+inline constexpr int kTileRows = 1;   ///< rows of x that linear() keeps in registers beside four weight rows
+inline constexpr int kStateRows = 4;  ///< values of a state that gated_delta() works on together
 
 inline Lanes splat(float x) {
   return {_mm256_set1_ps(x), _mm256_set1_ps(x)};

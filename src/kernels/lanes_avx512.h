@@ -13,7 +13,8 @@ struct Lanes {
   __m512 v;
 };
 
-inline constexpr int kTileRows = 4;  ///< rows of x that linear() keeps in registers beside four weight rows
+inline constexpr int kTileRows = 4;   ///< rows of x that linear() keeps in registers beside four weight rows
+inline constexpr int kStateRows = 8;  ///< values of a state that gated_delta() works on together
 
 inline __mmask16 first_mask(int n) {
   return static_cast<__mmask16>((1u << n) - 1u);

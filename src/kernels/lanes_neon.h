@@ -14,7 +14,8 @@ struct Lanes {
   float32x4_t v[4];
 };
 
-inline constexpr int kTileRows = 1;  ///< rows of x that linear() keeps in registers beside four weight rows
+inline constexpr int kTileRows = 1;   ///< rows of x that linear() keeps in registers beside four weight rows
+inline constexpr int kStateRows = 4;  ///< values of a state that gated_delta() works on together
 
 template <typename F>
 inline Lanes each_register(F f) {

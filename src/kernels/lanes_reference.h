@@ -17,7 +17,8 @@ struct Lanes {
   float v[16];
 };
 
-inline constexpr int kTileRows = 2;  ///< rows of x that linear() keeps in registers beside four weight rows
+inline constexpr int kTileRows = 2;   ///< rows of x that linear() keeps in registers beside four weight rows
+inline constexpr int kStateRows = 4;  ///< values of a state that gated_delta() works on together
 
 /// a * b + c, rounded once. The product of two floats is exact in double; the sum is rounded to odd there, so that
 /// rounding it again to float gives the nearest (Boldo and Melquiond 2008). The C library's fmaf takes 50 ns on
