@@ -220,6 +220,7 @@ void bind_options(nb::module_& m) {
       .def_rw("ids", &Request::ids)
       .def_rw("sampling", &Request::sampling)
       .def_rw("depth", &Request::depth)
+      .def_rw("draft_vocabulary", &Request::draft_vocabulary)
       .def_rw("max_tokens", &Request::max_tokens)
       .def_rw("min_tokens", &Request::min_tokens)
       .def_rw("top_logprobs", &Request::top_logprobs, nb::arg().none())

@@ -16,6 +16,7 @@ class Options(TypedDict, total=False):
     max_tokens: int  #: 1 to 2^30; 256
     min_tokens: int  #: no id ends the answer before so many are there
     depth: int  #: tokens drafted per pass, 0 to 8; 3. 0 is plain decoding. Never changes the answer, only its speed
+    draft_vocabulary: int  #: drafts come from so many low ids, special tokens and the context's; 0 is all; -1: as it pays
     stop: str | Sequence[str]  #: the answer ends before the first of these texts
     stop_ids: Sequence[int]  #: further ids that end the answer
     ignore_eos: bool  #: go on past the checkpoint's own end-of-turn tokens
@@ -43,7 +44,7 @@ class Options(TypedDict, total=False):
     acceptance: Literal["ratio", "coupled"] | None  #: default: coupled with a seed, ratio without
 
 
-_REQUEST = {"max_tokens", "min_tokens", "depth", "stop", "stop_ids", "ignore_eos", "n", "top_logprobs"}
+_REQUEST = {"max_tokens", "min_tokens", "depth", "draft_vocabulary", "stop", "stop_ids", "ignore_eos", "n", "top_logprobs"}
 _IDS = {"stop_ids", "xtc_exempt"}
 _KNOWN = frozenset(Options.__annotations__)
 

@@ -123,9 +123,7 @@ std::function<int()> add_chat(CLI::App& app) {
   app.add_option("--system", options->system, "System message");
   add_length_options(app, options->decode);
   add_sampling_options(app, options->sampling);
-  app.add_option("--depth", options->decode.depth, "Tokens drafted per pass; 0 is plain decoding")
-      ->check(whole_number(0, 8))
-      ->capture_default_str();
+  add_drafting_options(app, options->decode);
   app.add_flag("--no-history", options->no_history, "Neither read nor write the history of what was typed");
   app.add_flag("--json", options->json, "Print one JSON document per answer, a line each");
   app.footer(

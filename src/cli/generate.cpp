@@ -135,13 +135,7 @@ std::function<int()> add_generate(CLI::App& app) {
   app.add_option("--system", options->system, "System message; implies --chat");
   add_length_options(app, options->decode);
   add_sampling_options(app, options->sampling);
-  app.add_option("--depth", options->decode.depth, "Tokens drafted per pass; 0 is plain decoding")
-      ->check(whole_number(0, 8))
-      ->capture_default_str();
-  app.add_option("--draft-vocab", options->decode.draft_vocabulary,
-         "Drafts come from the N lowest ids, special tokens and the ids of the context; 0 is all; default: as it pays")
-      ->check(whole_number(0, 1 << 30))
-      ->type_name("N");
+  add_drafting_options(app, options->decode);
   app.add_option("--prefill-chunk", options->chunk, "Prompt rows per pass; 0 is all at once")
       ->check(whole_number(0, 1 << 20))
       ->capture_default_str();

@@ -161,6 +161,16 @@ void add_length_options(CLI::App& app, DecodeOptions& decode) {
       ->capture_default_str();
 }
 
+void add_drafting_options(CLI::App& app, DecodeOptions& decode) {
+  app.add_option("--depth", decode.depth, "Tokens drafted per pass; 0 is plain decoding")
+      ->check(whole_number(0, 8))
+      ->capture_default_str();
+  app.add_option("--draft-vocab", decode.draft_vocabulary,
+         "Drafts come from the N lowest ids, special tokens and the ids of the context; 0 is all; default: as it pays")
+      ->check(whole_number(0, kMost))
+      ->type_name("N");
+}
+
 void check_sampling(const SamplingArguments& arguments, const DecodeOptions& lengths) {
   if (lengths.min_tokens > lengths.max_tokens) {
     fail(ErrorCode::usage, "--min-tokens: expected at most --max-tokens, which is {}, found {}", lengths.max_tokens,

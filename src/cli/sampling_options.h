@@ -25,6 +25,9 @@ void add_sampling_options(CLI::App& app, SamplingArguments& arguments);
 /// --max-tokens and --min-tokens.
 void add_length_options(CLI::App& app, DecodeOptions& decode);
 
+/// --depth, --draft-vocab.
+void add_drafting_options(CLI::App& app, DecodeOptions& decode);
+
 /// Refuses what the command line alone can tell; throws ErrorCode::usage naming the option. For before the load.
 void check_sampling(const SamplingArguments& arguments, const DecodeOptions& lengths);
 

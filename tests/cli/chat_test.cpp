@@ -51,6 +51,13 @@ TEST(Chat, AnswersGrowOneConversation) {
   EXPECT_FALSE(said[0]["finish_reason"].get<std::string>().empty());
 }
 
+TEST(Chat, DraftsFromFewIdsGiveTheSameAnswer) {
+  const auto plain = answers("Hello\n"), few = answers("Hello\n", {"--draft-vocab", "16"});
+  ASSERT_EQ(few.size(), 1u);
+  EXPECT_EQ(few[0]["ids"], plain[0]["ids"]);
+  EXPECT_NE(few[0]["stats"]["accepted"], plain[0]["stats"]["accepted"]);
+}
+
 TEST(Chat, PlainOutputIsTheAnswersAlone) {
   const std::string input = "Hello\n\n/stats\n/nonsense\n/help\nMore of it\n";
   const auto said = answers(input);

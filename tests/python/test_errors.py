@@ -9,7 +9,8 @@ import foresay
 
 OPTIONS = [
     ("max_tokens", 0), ("max_tokens", 1 << 40), ("max_tokens", 2.5), ("max_tokens", "many"), ("max_tokens", True),
-    ("min_tokens", -1), ("min_tokens", 300), ("depth", -1), ("depth", 9), ("depth", None), ("stop", ""), ("stop", 3),
+    ("min_tokens", -1), ("min_tokens", 300), ("depth", -1), ("depth", 9), ("depth", None), ("draft_vocabulary", -2),
+    ("draft_vocabulary", 1.5), ("stop", ""), ("stop", 3),
     ("stop", ["a", ""]), ("stop", "\ud800"), ("stop_ids", [-1]), ("stop_ids", ["a"]), ("ignore_eos", 1), ("n", 0),
     ("n", 5000), ("top_logprobs", -1), ("temperature", math.nan), ("temperature", math.inf), ("temperature", -1),
     ("temperature", "warm"), ("temperature", None), ("top_k", -1), ("top_k", 1.5), ("top_p", 0), ("top_p", math.nan),

@@ -46,6 +46,13 @@ def test_depth_changes_the_passes_and_not_the_answer(model):
     assert deep.stats.decode_tok_s > 0 and deep.stats.prompt_tok_s > 0
 
 
+def test_drafts_from_few_ids_give_the_same_answer(model):
+    plain = model.generate(PROMPT, max_tokens=32, ignore_eos=True)
+    few = model.generate(PROMPT, max_tokens=32, ignore_eos=True, draft_vocabulary=16)
+    assert few.ids == plain.ids
+    assert sum(few.stats.accepted) < sum(plain.stats.accepted)
+
+
 def test_stream_concatenates_to_the_text(model):
     expected = model.generate('print("日本', max_tokens=48, ignore_eos=True)
     stream = model.stream('print("日本', max_tokens=48, ignore_eos=True)
