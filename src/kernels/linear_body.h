@@ -31,6 +31,15 @@ struct Bf16Rows {
   }
 };
 
+/// The same, of a matrix that is read once: what a tile reads is asked for while the tile before it is read.
+struct Bf16Stream : Bf16Rows {
+  [[nodiscard]] Bf16Stream behind(int count) const { return {Bf16Rows::behind(count)}; }
+  [[nodiscard, gnu::always_inline]] Lanes at(int row, int i) const {
+    __builtin_prefetch(rows + 2 * ((row + kLinearTile) * stride + i), 0, 2);
+    return Bf16Rows::at(row, i);
+  }
+};
+
 /// y[r * y_stride + j] = dot(x[r], w[j]) for W weight rows and R rows of x.
 template <int W, int R, typename Weights>
 inline void dot_tile(
@@ -102,7 +111,7 @@ inline void linear(const float* x, int rows, const WeightView& w, float* y, int 
   }
   if (w.type == WeightType::bf16 && rows <= kWidenedOnce) {
     const auto* data = static_cast<const std::byte*>(w.data) + 2 * at;
-    dot_all(x, in, rows, Bf16Rows{data, in}, last - first, w.in, y + first, w.out);
+    dot_all(x, in, rows, Bf16Stream{{data, in}}, last - first, w.in, y + first, w.out);
     return;
   }
   for (int n = first; n < last; n += kLinearTile) {
