@@ -67,20 +67,16 @@ constexpr std::uint64_t run_of(std::uint64_t first, std::uint64_t end) {
   return first << 32 | end;
 }
 
-/// One part of a run, or nothing where it is empty.
-std::optional<std::int64_t> take_first(std::atomic<std::uint64_t>& run) {
+/// One part of a run, from its front or its back; nothing where it is empty.
+std::optional<std::int64_t> take_part(std::atomic<std::uint64_t>& run, bool front) {
   std::uint64_t seen = run.load(std::memory_order_relaxed);
-  while (seen >> 32 < (seen & 0xffffffffu)) {
-    if (run.compare_exchange_weak(seen, seen + run_of(1, 0))) return static_cast<std::int64_t>(seen >> 32);
+  while (true) {
+    const std::uint64_t first = seen >> 32, end = seen & 0xffffffffu;
+    if (first == end) return std::nullopt;
+    if (run.compare_exchange_weak(seen, front ? run_of(first + 1, end) : run_of(first, end - 1))) {
+      return static_cast<std::int64_t>(front ? first : end - 1);
+    }
   }
-  return std::nullopt;
-}
-std::optional<std::int64_t> take_last(std::atomic<std::uint64_t>& run) {
-  std::uint64_t seen = run.load(std::memory_order_relaxed);
-  while (seen >> 32 < (seen & 0xffffffffu)) {
-    if (run.compare_exchange_weak(seen, seen - 1)) return static_cast<std::int64_t>((seen & 0xffffffffu) - 1);
-  }
-  return std::nullopt;
 }
 
 }  // namespace
@@ -149,7 +145,7 @@ void ThreadPool::run_parts(int thread) {
   const auto own = static_cast<std::size_t>(thread);
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     auto& share = shares_[(own + i) % shares_.size()];
-    while (const auto part = i == 0 ? take_first(share) : take_last(share)) {
+    while (const auto part = take_part(share, /*front=*/i == 0)) {
       const std::int64_t begin = *part * grain_;
       (*body_)(static_cast<int>(begin), static_cast<int>(std::min<std::int64_t>(n_, begin + grain_)));
     }
