@@ -24,8 +24,8 @@ std::size_t row_bytes(const WeightView& w) {
   return std::max<std::size_t>(1, static_cast<std::size_t>(w.in) * static_cast<std::size_t>(bits) / 8);
 }
 
-int tiles_of(const WeightView& w) {
-  return (w.out + kTile - 1) / kTile;
+int tiles_of(int outputs) {
+  return (outputs + kTile - 1) / kTile;
 }
 
 }  // namespace
@@ -80,15 +80,15 @@ void CpuOps::multiply(const Tensor& x, std::span<const Product> products) {
   int tiles = 0;
   for (const Product& product : products) {
     prepare(x, *product.w);
-    tiles += tiles_of(*product.w);
+    tiles += tiles_of(product.outputs);
   }
   if (x.rows == 0) return;
   pool_.parallel_for(
       tiles, tiles_per_part(tiles, row_bytes(*products.front().w), pool_.threads()), [&](int first, int last) {
         for (const Product& product : products) {
-          const int own = tiles_of(*product.w);
+          const int own = tiles_of(product.outputs);
           if (first < own && last > 0) {
-            multiply_range(x, product, std::max(first, 0) * kTile, std::min(last * kTile, product.w->out));
+            multiply_range(x, product, std::max(first, 0) * kTile, std::min(last * kTile, product.outputs));
           }
           first -= own;
           last -= own;
@@ -104,7 +104,7 @@ void CpuOps::multiply_together(const Tensor& x, std::span<const Product> product
     cpu::check(product.w->out == shape.out, "linear", "matrices differ in their outputs");
   }
   if (x.rows == 0) return;
-  const int tiles = tiles_of(shape);
+  const int tiles = tiles_of(shape.out);
   pool_.parallel_for(tiles, tiles_per_part(tiles, row_bytes(shape), pool_.threads()), [&](int begin, int end) {
     const int first = begin * kTile, last = std::min(end * kTile, shape.out);
     for (const Product& product : products) multiply_range(x, product, first, last);
@@ -137,23 +137,10 @@ Tensor CpuOps::linear_subset(const Tensor& x, const Matrix& w, const VocabularyS
   cpu::check(rows.low <= w.out && (rows.extra.empty() || rows.extra.back() < w.out), "linear_subset",
       "a row is outside the matrix");
   cpu::Builder out = make(x.rows, rows.size());
-  const WeightView& whole = cpu::view(w);
-  const WeightView low = rows_of(whole, 0, rows.size());
-  prepare(x, low);
-  if (x.rows == 0) return std::move(out).done();
-  WeightView extra = whole;
-  extra.out = rows.size();
-  const Product products[] = {{&low, out.row(0)}, {&extra, out.row(0) + rows.low, rows.extra.data()}};
-  const int tiles = (rows.low + kTile - 1) / kTile, count = static_cast<int>(rows.extra.size());
-  const int all = tiles + (count + kTile - 1) / kTile;
-  pool_.parallel_for(all, tiles_per_part(all, row_bytes(low), pool_.threads()), [&](int first, int last) {
-    if (first < tiles) {
-      multiply_range(x, products[0], first * kTile, std::min(std::min(last, tiles) * kTile, rows.low));
-    }
-    if (last > tiles) {
-      multiply_range(x, products[1], std::max(first - tiles, 0) * kTile, std::min((last - tiles) * kTile, count));
-    }
-  });
+  const WeightView all = rows_of(cpu::view(w), 0, rows.size());  // outputs lie as far apart as there are chosen rows
+  const int extra = static_cast<int>(rows.extra.size());
+  const Product products[] = {{&all, out.row(0), rows.low}, {&all, out.row(0) + rows.low, extra, rows.extra.data()}};
+  multiply(x, products);
   return std::move(out).done();
 }
 

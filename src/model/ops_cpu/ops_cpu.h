@@ -47,8 +47,9 @@ class CpuOps final : public Ops {
  private:
   /// One matrix of a product and where it goes; what is done to outputs [first, last) of every row once they are there.
   struct Product {
-    const WeightView* w = nullptr;
-    float* out = nullptr;        ///< [rows, w->out]
+    const WeightView* w;
+    float* out;  ///< [rows, outputs]  stride w->out
+    int outputs = w->out;
     const int* which = nullptr;  ///< weight row of each output; null: they are numbered alike
   };
   using Finish = std::function<void(int first, int last)>;
