@@ -52,97 +52,86 @@ inline __m256i in_every_word(const std::int8_t* p) {
   return _mm256_set1_epi32(word_at(p));
 }
 
-/// What four words of eight rows and a row of activations give, in lanes.
-#ifdef FORESAY_VNNI
-[[gnu::always_inline]] inline __m256i nibble_sum(
-    const __m256i (&low)[4], const __m256i (&high)[4], const std::int8_t* x) {
-  __m256i even = _mm256_setzero_si256(), odd = _mm256_setzero_si256();
-  for (int d = 0; d < 4; ++d) {
-    even = _mm256_dpbusd_avx_epi32(even, low[d], in_every_word(x + 8 * d));
-    odd = _mm256_dpbusd_avx_epi32(odd, high[d], in_every_word(x + 8 * d + 4));
-  }
-  return _mm256_add_epi32(even, odd);
-}
-[[gnu::always_inline]] inline __m256i byte_sum(const __m256i (&words)[4], const std::int8_t* x) {
-  __m256i sum = _mm256_setzero_si256();
-  for (int d = 0; d < 4; ++d) sum = _mm256_dpbusd_avx_epi32(sum, words[d], in_every_word(x + 4 * d));
-  return sum;
-}
-#else
-// A pair of products of a code below 16 is at most 2 * 15 * 127 = 3810, so eight of them fit 16 bits. Codes of one byte
-// are taken as two of four bits.
-[[gnu::always_inline]] inline __m256i nibble_sum(
-    const __m256i (&low)[4], const __m256i (&high)[4], const std::int8_t* x) {
-  __m256i pairs = _mm256_maddubs_epi16(low[0], in_every_word(x));
-  pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(high[0], in_every_word(x + 4)));
-  for (int d = 1; d < 4; ++d) {
-    pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(low[d], in_every_word(x + 8 * d)));
-    pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(high[d], in_every_word(x + 8 * d + 4)));
-  }
-  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-}
-[[gnu::always_inline]] inline __m256i byte_sum(const __m256i (&words)[4], const std::int8_t* x) {
-  const __m256i nibble = _mm256_set1_epi8(15);
-  __m256i low = _mm256_setzero_si256(), high = low;
-  for (int d = 0; d < 4; ++d) {
-    const __m256i four = in_every_word(x + 4 * d);
-    low = _mm256_add_epi16(low, _mm256_maddubs_epi16(_mm256_and_si256(words[d], nibble), four));
-    high = _mm256_add_epi16(high, _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(words[d], 4), nibble), four));
-  }
-  return _mm256_add_epi32(_mm256_madd_epi16(low, _mm256_set1_epi16(1)), _mm256_madd_epi16(high, _mm256_set1_epi16(16)));
-}
-#endif
+/// Four words of eight rows of 4-bit codes.
+struct NibbleWords {
+  static constexpr int kInputs = 8;  // of a word
+  __m256i low[4], high[4];
 
-/// Lines d and d + 1: four words of eight rows are as many bytes.
-template <typename Codes>
-[[gnu::always_inline]] inline void ask_for_two(Codes codes, int d) {
-  codes.ask_for(d);
-  codes.ask_for(d + 1);
-}
-
-/// Eight of the sixteen rows.
-template <int R, int Words, typename Codes>
-[[gnu::always_inline]] inline void nibble_eight(
-    Codes codes, int eight, const std::int8_t* x, std::ptrdiff_t stride, __m256 (&products)[R]) {
-  const __m256i nibble = _mm256_set1_epi8(15);
-  __m256i sums[R];
-#pragma GCC unroll 2
-  for (int first = 0; first < Words; first += 4) {
-    __m256i low[4], high[4];
-    ask_for_two(codes, (eight * Words + first) / 2);
-    load_words(codes, eight, first, high);
+  [[gnu::always_inline]] explicit NibbleWords(const __m256i (&words)[4]) {
+    const __m256i nibble = _mm256_set1_epi8(15);
     for (int d = 0; d < 4; ++d) {
-      low[d] = _mm256_and_si256(high[d], nibble);
-      high[d] = _mm256_and_si256(_mm256_srli_epi16(high[d], 4), nibble);
-    }
-    for (int r = 0; r < R; ++r) {
-      const __m256i sum = nibble_sum(low, high, x + r * stride + 8 * first);
-      sums[r] = first == 0 ? sum : _mm256_add_epi32(sums[r], sum);
+      low[d] = _mm256_and_si256(words[d], nibble);
+      high[d] = _mm256_and_si256(_mm256_srli_epi16(words[d], 4), nibble);
     }
   }
-  for (int r = 0; r < R; ++r) products[r] = _mm256_cvtepi32_ps(sums[r]);
-}
+  /// What they and a row of activations give, in lanes.
+  [[nodiscard, gnu::always_inline]] __m256i products(const std::int8_t* x) const {
+#ifdef FORESAY_VNNI
+    __m256i even = _mm256_setzero_si256(), odd = _mm256_setzero_si256();
+    for (int d = 0; d < 4; ++d) {
+      even = _mm256_dpbusd_avx_epi32(even, low[d], in_every_word(x + 8 * d));
+      odd = _mm256_dpbusd_avx_epi32(odd, high[d], in_every_word(x + 8 * d + 4));
+    }
+    return _mm256_add_epi32(even, odd);
+#else
+    // A pair of products of a code below 16 is at most 2 * 15 * 127 = 3810, so eight of them fit 16 bits.
+    __m256i pairs = _mm256_maddubs_epi16(low[0], in_every_word(x));
+    pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(high[0], in_every_word(x + 4)));
+    for (int d = 1; d < 4; ++d) {
+      pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(low[d], in_every_word(x + 8 * d)));
+      pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(high[d], in_every_word(x + 8 * d + 4)));
+    }
+    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+#endif
+  }
+};
 
-template <int R, int Words, typename Codes>
-[[gnu::always_inline]] inline void byte_eight(
+/// Four words of eight rows of codes of one byte.
+struct ByteWords {
+  static constexpr int kInputs = 4;
+  __m256i words[4];
+
+  [[gnu::always_inline]] explicit ByteWords(const __m256i (&from)[4]) : words{from[0], from[1], from[2], from[3]} {}
+  [[nodiscard, gnu::always_inline]] __m256i products(const std::int8_t* x) const {
+#ifdef FORESAY_VNNI
+    __m256i sum = _mm256_setzero_si256();
+    for (int d = 0; d < 4; ++d) sum = _mm256_dpbusd_avx_epi32(sum, words[d], in_every_word(x + 4 * d));
+    return sum;
+#else
+    // Taken as two codes of four bits, so that pairs fit 16 bits.
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256i low = _mm256_setzero_si256(), high = low;
+    for (int d = 0; d < 4; ++d) {
+      const __m256i four = in_every_word(x + 4 * d);
+      low = _mm256_add_epi16(low, _mm256_maddubs_epi16(_mm256_and_si256(words[d], nibble), four));
+      high =
+          _mm256_add_epi16(high, _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(words[d], 4), nibble), four));
+    }
+    return _mm256_add_epi32(
+        _mm256_madd_epi16(low, _mm256_set1_epi16(1)), _mm256_madd_epi16(high, _mm256_set1_epi16(16)));
+#endif
+  }
+};
+
+/// Eight of the sixteen rows. Form is one of the two above.
+template <typename Form, int R, int Words, typename Codes>
+[[gnu::always_inline]] inline void eight_rows(
     Codes codes, int eight, const std::int8_t* x, std::ptrdiff_t stride, __m256 (&products)[R]) {
   __m256i sums[R];
 #pragma GCC unroll 4
   for (int first = 0; first < Words; first += 4) {
+    const int line = (eight * Words + first) / 2;  // four words of eight rows are as many bytes as two lines
+    codes.ask_for(line);
+    codes.ask_for(line + 1);
     __m256i words[4];
-    ask_for_two(codes, (eight * Words + first) / 2);
     load_words(codes, eight, first, words);
+    const Form form(words);
     for (int r = 0; r < R; ++r) {
-      const __m256i sum = byte_sum(words, x + r * stride + 4 * first);
+      const __m256i sum = form.products(x + r * stride + Form::kInputs * first);
       sums[r] = first == 0 ? sum : _mm256_add_epi32(sums[r], sum);
     }
   }
   for (int r = 0; r < R; ++r) products[r] = _mm256_cvtepi32_ps(sums[r]);
-}
-
-/// Keeps the compiler from holding activations for the second half in registers that it does not have.
-inline void read_again(const std::int8_t*& x) {
-  asm("" : "+r"(x));
 }
 
 /// A block of rows as words in memory: transposing and multiplying several rows at once needs more than 16 registers.
@@ -159,34 +148,31 @@ struct BlockWords {
   }
 };
 
-template <int R, int Words, typename Codes>
-[[gnu::always_inline]] inline void nibble_products(
+template <typename Form, int R, int Words, typename Codes>
+[[gnu::always_inline]] inline void sixteen_rows(
     Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
   if constexpr (R > 1 && std::is_same_v<Codes, CodeRows>) {
     const BlockWords<Words> words(codes);
-    nibble_products<R, Words>(CodeWords{words.bytes}, x, stride, products);
+    sixteen_rows<Form, R, Words>(CodeWords{words.bytes}, x, stride, products);
   } else {
     __m256 low[R], high[R];
-    nibble_eight<R, Words>(codes, 0, x, stride, low);
-    read_again(x);
-    nibble_eight<R, Words>(codes, 1, x, stride, high);
+    eight_rows<Form, R, Words>(codes, 0, x, stride, low);
+    asm("" : "+r"(x));  // read them again: the second half has no registers for what the first one read
+    eight_rows<Form, R, Words>(codes, 1, x, stride, high);
     for (int r = 0; r < R; ++r) products[r] = {low[r], high[r]};
   }
 }
 
 template <int R, int Words, typename Codes>
+[[gnu::always_inline]] inline void nibble_products(
+    Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
+  sixteen_rows<NibbleWords, R, Words>(codes, x, stride, products);
+}
+
+template <int R, int Words, typename Codes>
 [[gnu::always_inline]] inline void byte_products(
     Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
-  if constexpr (R > 1 && std::is_same_v<Codes, CodeRows>) {
-    const BlockWords<Words> words(codes);
-    byte_products<R, Words>(CodeWords{words.bytes}, x, stride, products);
-  } else {
-    __m256 low[R], high[R];
-    byte_eight<R, Words>(codes, 0, x, stride, low);
-    read_again(x);
-    byte_eight<R, Words>(codes, 1, x, stride, high);
-    for (int r = 0; r < R; ++r) products[r] = {low[r], high[r]};
-  }
+  sixteen_rows<ByteWords, R, Words>(codes, x, stride, products);
 }
 
 }  // namespace foresay::kernels::FORESAY_LANES

@@ -51,12 +51,16 @@ struct Int8Rows {
 /// the scale NaN, so that its outputs show it.
 void quantise_row(const float* x, int in, Int8Order order, std::int8_t* codes, float* scales, float* sums);
 
-/// Bytes of a tile of weights whose codes, scales and offsets lie side by side.
+/// Floats for a tile's scales, or its offsets: groups are padded to 16.
+[[nodiscard]] constexpr std::size_t int8_tile_scales(const WeightView& w) {
+  return (static_cast<std::size_t>(w.in / w.group) + 15) / 16 * 16 * kInt8Tile;
+}
+/// Bytes of a tile of weights whose scales, offsets and codes lie side by side; behind them its codes one row after
+/// another, where those had to be unpacked.
 [[nodiscard]] constexpr std::size_t int8_tile_bytes(const WeightView& w) {
   const auto in = static_cast<std::size_t>(w.in);
-  const std::size_t groups = (in / static_cast<std::size_t>(w.group) + 15) / 16 * 16;
   const std::size_t codes = has_int8_loop(w) ? in * static_cast<std::size_t>(w.bits) / 8 : 2 * in;
-  return kInt8Tile * (codes + 2 * groups * sizeof(float));
+  return kInt8Tile * codes + 2 * int8_tile_scales(w) * sizeof(float);
 }
 /// Bytes of scratch for linear_int8(): a tile, and rows of the matrix that were far apart.
 [[nodiscard]] constexpr std::size_t int8_scratch(const WeightView& w) {

@@ -113,15 +113,10 @@ struct WeightTile {
   bool ahead;  ///< the next tile is read after this one
   std::byte* scratch;
 
-  [[nodiscard]] std::size_t padded() const {  // floats of all groups
-    return (static_cast<std::size_t>(view.in / view.group) + 15) / 16 * 16 * kInt8Tile;
-  }
-  [[nodiscard]] TileScales scales() const {
-    auto* all = reinterpret_cast<float*>(scratch);
-    return {all, all + padded(), view.group};
-  }
+  [[nodiscard]] float* scales() const { return reinterpret_cast<float*>(scratch); }
+  [[nodiscard]] float* offsets() const { return scales() + int8_tile_scales(view); }
   [[nodiscard]] std::uint8_t* words() const {
-    return reinterpret_cast<std::uint8_t*>(scratch) + 2 * padded() * sizeof(float);
+    return reinterpret_cast<std::uint8_t*>(offsets() + int8_tile_scales(view));
   }
   [[nodiscard]] std::size_t row_bytes() const {
     return static_cast<std::size_t>(view.in) * static_cast<std::size_t>(view.bits) / 8;
@@ -130,25 +125,23 @@ struct WeightTile {
 
 inline TileScales interleave_scales(const WeightTile& tile) {
   const WeightView& w = tile.view;
-  const std::size_t groups = static_cast<std::size_t>(w.in / w.group),
-                    before = static_cast<std::size_t>(tile.first) * groups;
-  auto* scales = reinterpret_cast<float*>(tile.scratch);
-  float* offsets = scales + tile.padded();
+  const int groups = w.in / w.group;
+  const std::size_t before = static_cast<std::size_t>(tile.first) * static_cast<std::size_t>(groups);
+  float *scales = tile.scales(), *offsets = tile.offsets();
   if (w.type == WeightType::affine) {
     const std::size_t at = before * bytes_of(w.scale_type);
-    const int count = w.in / w.group;
-    interleave_scales(static_cast<const std::uint8_t*>(w.scales) + at, w.scale_type, count, tile.ahead, scales);
-    interleave_scales(static_cast<const std::uint8_t*>(w.biases) + at, w.scale_type, count, tile.ahead, offsets);
+    interleave_scales(static_cast<const std::uint8_t*>(w.scales) + at, w.scale_type, groups, tile.ahead, scales);
+    interleave_scales(static_cast<const std::uint8_t*>(w.biases) + at, w.scale_type, groups, tile.ahead, offsets);
   } else {  // mxfp4: bytes are twice the values, from kMxfp4Zero on
-    for (std::size_t g = 0; g < groups; ++g) {
-      for (std::size_t j = 0; j < kInt8Tile; ++j) {
-        const float half = 0.5f * fp_scale(w, before + j * groups + g);
+    for (int g = 0; g < groups; ++g) {
+      for (int j = 0; j < kInt8Tile; ++j) {
+        const float half = 0.5f * fp_scale(w, before + static_cast<std::size_t>(j * groups + g));
         scales[g * kInt8Tile + j] = half;
         offsets[g * kInt8Tile + j] = -kMxfp4Zero * half;
       }
     }
   }
-  return tile.scales();
+  return {scales, offsets, w.group};
 }
 
 inline CodeWords interleave_codes(const WeightTile& tile) {
