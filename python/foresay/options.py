@@ -44,7 +44,9 @@ class Options(TypedDict, total=False):
     acceptance: Literal["ratio", "coupled"] | None  #: default: coupled with a seed, ratio without
 
 
-_REQUEST = {"max_tokens", "min_tokens", "depth", "draft_vocabulary", "stop", "stop_ids", "ignore_eos", "n", "top_logprobs"}
+_REQUEST = {
+    "max_tokens", "min_tokens", "depth", "draft_vocabulary", "stop", "stop_ids", "ignore_eos", "n", "top_logprobs",
+}  # fmt: skip
 _IDS = {"stop_ids", "xtc_exempt"}
 _KNOWN = frozenset(Options.__annotations__)
 
