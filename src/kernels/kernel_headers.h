@@ -11,6 +11,7 @@
 #include <limits>
 #include <span>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/elements.h"
 #include "kernels/kernel_table.h"

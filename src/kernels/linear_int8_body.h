@@ -26,28 +26,61 @@ struct Int8Tile {
   int in;
 };
 
-/// Codes of sixteen weight rows as they lie in the file, `stride` apart. While words of them are multiplied, as many
-/// lines that will be are asked for, evenly spread: a burst of misses makes the core wait that a trickle does not.
+/// Where in a row to look ahead: far enough for memory to answer, near enough for the first cache to hold it all.
+constexpr std::ptrdiff_t kBytesAhead = 384;
+
+/// Codes of sixteen weight rows as they lie in the file, `stride` apart, read a unit of each at a time. While that is
+/// multiplied, as many lines that will be are asked for, evenly spread: a burst of misses makes the core wait that a
+/// trickle does not. Where a line is two units, they are half of the rows' at a time.
 struct CodeRows {
   const std::uint8_t* at;
   std::ptrdiff_t stride;
-  const std::uint8_t* ahead;  ///< line d of this unit lies d * stride behind
 
+  /// `next`: the rows that are read after these. `unit`: bytes of a row, 32 or 64.
+  CodeRows(const std::uint8_t* rows, std::ptrdiff_t row_bytes, const std::uint8_t* next, std::ptrdiff_t unit)
+      : at(rows),
+        stride(row_bytes),
+        step_(unit == 64 ? 64 : 8 * row_bytes),
+        other_step_(64 - step_ + (unit == 64 ? 64 : 0)) {
+    const std::ptrdiff_t before_end = row_bytes - kBytesAhead;
+    if (before_end <= 0) {
+      ahead_ = next - before_end;
+      return;
+    }
+    const std::ptrdiff_t lines = (before_end + 63) / 64;
+    ahead_ = rows + kBytesAhead;
+    next_ = next + (64 * lines - before_end);
+    left_ = lines * 64 / unit;
+  }
+
+  void next_unit(std::ptrdiff_t bytes) {
+    at += bytes;
+    ahead_ += step_;
+    std::swap(step_, other_step_);
+    if (--left_ == 0) ahead_ = next_;
+  }
+  [[nodiscard]] CodeRows behind(std::ptrdiff_t words) const {
+    CodeRows codes = *this;
+    codes.at += 4 * words;
+    return codes;
+  }
   /// Always inline: GCC drops calls of a function that only prefetches.
-  [[gnu::always_inline]] void ask_for(int d) const { __builtin_prefetch(ahead + d * stride); }
+  [[gnu::always_inline]] void ask_for(int d) const { __builtin_prefetch(ahead_ + d * stride); }
+
+ private:
+  const std::uint8_t *ahead_, *next_ = nullptr;  ///< line d to ask for lies d * stride behind `ahead_`
+  std::ptrdiff_t step_, other_step_, left_ = 0;  ///< units until the lines are those of the next rows
 };
 /// The same, interleaved: [words][16][4].
 struct CodeWords {
   const std::uint8_t* at;
 
+  void next_unit(std::ptrdiff_t bytes) { at += bytes * kInt8Tile; }
+  [[nodiscard]] CodeWords behind(std::ptrdiff_t words) const {
+    return {at + words * static_cast<std::ptrdiff_t>(kWord)};
+  }
   [[gnu::always_inline]] void ask_for(int /*d*/) const {}
 };
-inline CodeRows behind(CodeRows codes, std::ptrdiff_t words) {
-  return {codes.at + 4 * words, codes.stride, codes.ahead};
-}
-inline CodeWords behind(CodeWords codes, std::ptrdiff_t words) {
-  return {codes.at + words * static_cast<std::ptrdiff_t>(kWord)};
-}
 
 /// Scales and offsets of sixteen weight rows, side by side: [groups][16].
 struct TileScales {
@@ -69,37 +102,49 @@ inline std::int32_t word_at(const std::int8_t* p) {
 
 namespace foresay::kernels::FORESAY_LANES {
 
-/// Sixteen rows of `bytes` that follow each other, in words: whole runs of 32 bytes where they lie, the rest from a
-/// copy. Writes up to the next 32 bytes per row. With `ahead`, what follows the rows is asked for meanwhile.
-inline void interleave_rows(const std::uint8_t* rows, std::size_t bytes, bool ahead, std::uint8_t* out) {
+/// Sixteen rows of `bytes` that follow each other, 32 bytes of each at a time: take(where, stride, how many before).
+/// The last are copied together, as far as there are any. With `ahead`, what follows the rows is asked for meanwhile.
+template <typename Take>
+inline void in_runs(const std::uint8_t* rows, std::size_t bytes, bool ahead, Take take) {
   const std::uint8_t* next = rows + kInt8Tile * bytes;
-  std::size_t at = 0;
-  for (; at + 32 <= bytes; at += 32, out += 8 * kWord) {
+  std::size_t run = 0;
+  for (std::size_t at = 0; at + 32 <= bytes; at += 32, ++run) {
     if (ahead) {
       for (int i = 0; i < 8; ++i, next += 64) __builtin_prefetch(next);
     }
-    interleave(rows + at, static_cast<std::ptrdiff_t>(bytes), out);
+    take(rows + at, static_cast<std::ptrdiff_t>(bytes), run);
   }
-  if (at == bytes) return;
+  const std::size_t done = 32 * run;
+  if (done == bytes) return;
   std::uint8_t rest[kInt8Tile][32] = {};
-  for (std::size_t j = 0; j < kInt8Tile; ++j) std::memcpy(rest[j], rows + j * bytes + at, bytes - at);
-  interleave(rest[0], sizeof rest[0], out);
+  for (std::size_t j = 0; j < kInt8Tile; ++j) std::memcpy(rest[j], rows + j * bytes + done, bytes - done);
+  take(rest[0], std::ptrdiff_t{sizeof rest[0]}, run);
+}
+
+/// Rows in words. Writes up to the next 32 bytes per row.
+inline void interleave_rows(const std::uint8_t* rows, std::size_t bytes, bool ahead, std::uint8_t* out) {
+  in_runs(rows, bytes, ahead, [&](const std::uint8_t* at, std::ptrdiff_t stride, std::size_t run) {
+    interleave(at, stride, out + run * 8 * kWord);
+  });
 }
 
 /// Affine scales (or biases) as floats side by side, [groups][16]. Writes up to the next 16 groups.
 inline void interleave_scales(const std::uint8_t* rows, WeightType type, int groups, bool ahead, float* out) {
   const std::size_t bytes = static_cast<std::size_t>(groups) * bytes_of(type);
-  auto* words = reinterpret_cast<std::uint8_t*>(out);
-  interleave_rows(rows, bytes, ahead, words);
-  if (type == WeightType::f32) return;
-  // Two to a word: made to floats from the last on, as they grow into the room of those that are done.
-  using Words [[gnu::vector_size(kWord)]] = std::uint32_t;
-  for (std::size_t i = (bytes + 3) / 4; i-- > 0;) {
-    Words both;
-    std::memcpy(&both, words + i * kWord, sizeof both);
-    const Words pair[2] = {both << 16, both & 0xffff0000u};
-    std::memcpy(out + 2 * kInt8Tile * i, pair, sizeof pair);
-  }
+  if (type == WeightType::f32) return interleave_rows(rows, bytes, ahead, reinterpret_cast<std::uint8_t*>(out));
+  in_runs(rows, bytes, ahead, [&](const std::uint8_t* at, std::ptrdiff_t stride, std::size_t run) {
+    using Words [[gnu::vector_size(kWord)]] = std::uint32_t;
+    alignas(kWord) std::uint8_t words[8 * kWord];
+    interleave(at, stride, words);
+#pragma GCC unroll 8
+    for (std::size_t i = 0; i < 8; ++i) {  // two to a word
+      Words both;
+      std::memcpy(&both, words + i * kWord, sizeof both);
+      const Words first = both << 16, second = both & 0xffff0000u;
+      std::memcpy(out + 2 * kInt8Tile * (8 * run + i), &first, sizeof first);
+      std::memcpy(out + 2 * kInt8Tile * (8 * run + i) + kInt8Tile, &second, sizeof second);
+    }
+  });
   if (type == WeightType::bf16) return;
   for (int i = 0; i < kInt8Tile * groups; ++i) {
     out[i] = from_f16(static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(out[i]) >> 16));
@@ -179,41 +224,38 @@ inline WeightView gathered(const WeightView& w, Row row, std::byte* out) {
   return copy;
 }
 
-/// Where in a row to look ahead: far enough for memory to answer, near enough for the first cache to hold it all.
-constexpr std::ptrdiff_t kBytesAhead = 384;
-
-/// Chooses the lines that are asked for during a block: half of the rows' at a time where a line is two blocks.
-inline void look_ahead(CodeRows& codes, const std::uint8_t* first, const std::uint8_t* next, int block, int words) {
-  const std::ptrdiff_t bytes = 4 * words, half = bytes == 64 ? 0 : block % 2;
-  const std::ptrdiff_t at = (block - half) * bytes + kBytesAhead;
-  codes.ahead = (at < codes.stride ? first + at : next + (at - codes.stride)) + 8 * half * codes.stride;
-}
-inline void look_ahead(CodeWords&, const std::uint8_t*, const std::uint8_t*, int, int) {}
-
 /// Sixteen weight rows against R rows of activations; the first `count` outputs are stored. Unit: 64 or 32 inputs.
-/// `next`: the rows that are read after these.
 template <Int8Order Order, int Unit, int R, typename Codes>
-[[gnu::noinline]] void int8_tile(const Int8Tile& x, Codes codes, const TileScales& w, const std::uint8_t* next,
-    float* y, std::ptrdiff_t y_stride, int count) {
+[[gnu::noinline]] void int8_tile(
+    const Int8Tile& x, Codes codes, const TileScales& w, float* y, std::ptrdiff_t y_stride, int count) {
   constexpr int kWords = Unit / (Order == Int8Order::nibbles ? 8 : 4);
-  constexpr int kUnits = kInt8Block / Unit;  // of a block
-  const std::uint8_t* const first = codes.at;
+  constexpr bool kHalves = Unit < kInt8Block;  // a unit is half a block
   Lanes acc[R];
   for (int r = 0; r < R; ++r) acc[r] = splat(0);
-  for (int i = 0, g = 0; i < x.in; i += Unit, codes = behind(codes, kWords)) {
-    look_ahead(codes, first, next, i / Unit, kWords);
+  const std::int8_t* x_codes = x.codes;
+  const float *x_scales = x.scales, *x_sums = x.sums + (kHalves ? 1 : 0), *scales = w.scales, *offsets = w.offsets;
+  for (int i = 0, left = w.group; i < x.in; i += Unit) {
     Lanes products[R];
     if constexpr (Order == Int8Order::nibbles) {
-      nibble_products<R, kWords>(codes, x.codes + i, x.code_stride, products);
+      nibble_products<R, kWords>(codes, x_codes, x.code_stride, products);
     } else {
-      byte_products<R, kWords>(codes, x.codes + i, x.code_stride, products);
+      byte_products<R, kWords>(codes, x_codes, x.code_stride, products);
     }
-    if (i == (g + 1) * w.group) ++g;
-    const Lanes scale = load(w.scales + g * kInt8Tile), offset = load(w.offsets + g * kInt8Tile);
-    const int block = i / kInt8Block, sum = 3 * block + (kUnits == 1 ? 0 : 1 + i / Unit % kUnits);
+    const Lanes scale = load(scales), offset = load(offsets);
     for (int r = 0; r < R; ++r) {
-      acc[r] = fma(products[r], scale * splat(x.scales[r * x.scale_stride + block]), acc[r]);
-      acc[r] = fma(offset, splat(x.sums[r * x.sum_stride + sum]), acc[r]);
+      acc[r] = fma(products[r], scale * splat(x_scales[r * x.scale_stride]), acc[r]);
+      acc[r] = fma(offset, splat(x_sums[r * x.sum_stride]), acc[r]);
+    }
+    codes.next_unit(4 * kWords);
+    x_codes += Unit;
+    const bool block_ends = !kHalves || i % kInt8Block != 0;
+    x_scales += block_ends ? 1 : 0;
+    x_sums += !kHalves ? 3 : block_ends ? 2 : 1;
+    left -= Unit;
+    if (left == 0) {
+      scales += kInt8Tile;
+      offsets += kInt8Tile;
+      left = w.group;
     }
   }
   for (int r = 0; r < R; ++r) {
@@ -237,10 +279,12 @@ template <Int8Order Order>
 inline void few_rows(
     const Int8Rows& x, int begin, int end, const WeightTile& w, float* y, std::ptrdiff_t stride, int count) {
   const TileScales scales = interleave_scales(w);
-  const CodeRows codes{codes_of(w.view, w.first), static_cast<std::ptrdiff_t>(w.row_bytes()), nullptr};
-  const std::uint8_t* next = codes.at + (w.ahead ? kInt8Tile * codes.stride : 0);
+  const std::uint8_t* rows = codes_of(w.view, w.first);
+  const auto bytes = static_cast<std::ptrdiff_t>(w.row_bytes());
+  const std::uint8_t* next = rows + (w.ahead ? kInt8Tile * bytes : 0);
+  const CodeRows codes(rows, bytes, next, Order == Int8Order::nibbles ? kInt8Block / 2 : kInt8Block);
   const auto multiply = [&]<int R>() {
-    int8_tile<Order, kInt8Block, R>(rows_from(x, begin), codes, scales, next, y + begin * stride, stride, count);
+    int8_tile<Order, kInt8Block, R>(rows_from(x, begin), codes, scales, y + begin * stride, stride, count);
   };
   switch (end - begin) {
     case 1:
@@ -263,7 +307,7 @@ inline void many_rows(
   int r = begin;
   const auto multiply = [&]<int R>() {
     for (; r + R <= end; r += R) {
-      int8_tile<Order, Unit, R>(rows_from(x, r), codes, scales, nullptr, y + r * stride, stride, count);
+      int8_tile<Order, Unit, R>(rows_from(x, r), codes, scales, y + r * stride, stride, count);
     }
   };
   multiply.template operator()<kInt8TileRows>();
