@@ -30,15 +30,19 @@ inline void sums_of(const Lanes (&lanes)[R], float* out) {
   }
 }
 
+/// `ahead`: as many floats as the rows have, asked for on the way.
 template <int R>
-inline void walk_rows(float* state, int dim, float decay, float beta, const float* q, const float* k, const float* v,
-    float* delta, float* y) {
+inline void walk_rows(float* state, const float* ahead, int dim, float decay, float beta, const float* q,
+    const float* k, const float* v, float* delta, float* y) {
   const Lanes g = splat(decay);
   Lanes read[R], out[R];
   for (int r = 0; r < R; ++r) read[r] = out[r] = splat(0);
   for_each_lanes(dim, [&](int i, int n) {
     const Lanes key = load_up_to(k + i, n);
-    for (int r = 0; r < R; ++r) read[r] = fma(g * load_up_to(state + r * dim + i, n), key, read[r]);
+    for (int r = 0; r < R; ++r) {
+      __builtin_prefetch(ahead + r * dim + i);
+      read[r] = fma(g * load_up_to(state + r * dim + i, n), key, read[r]);
+    }
   });
   sums_of<R>(read, delta);
   for (int r = 0; r < R; ++r) delta[r] = beta * (v[r] - delta[r]);
@@ -72,7 +76,8 @@ inline void gated_delta_rows(
     s = copy;
   }
   for (int t = 0; t < rows.count; ++t) {
-    walk_rows<R>(s, dim, rows.decay[t * rows.decay_stride], rows.beta[t * rows.decay_stride],
+    const float* ahead = t == 0 ? live + R * dim : s;  // the next rows, once
+    walk_rows<R>(s, ahead, dim, rows.decay[t * rows.decay_stride], rows.beta[t * rows.decay_stride],
         rows.query + t * rows.query_stride, rows.key + t * rows.key_stride, rows.value + t * rows.value_stride + first,
         rows.delta + t * rows.delta_stride + first, rows.y + t * rows.y_stride + first);
   }
