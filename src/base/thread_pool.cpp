@@ -124,8 +124,9 @@ void ThreadPool::parallel_for(int n, int grain, const std::function<void(int, in
   n_ = n;
   grain_ = grain;
   const std::uint64_t parts = (static_cast<std::uint64_t>(n) - 1) / static_cast<std::uint64_t>(grain) + 1;
-  for (std::uint64_t i = 0, all = shares_.size(); i < all; ++i)
-    shares_[i] = run_of(parts * i / all, parts * (i + 1) / all);
+  for (std::uint64_t i = 0, all = shares_.size(); i < all; ++i) {
+    shares_[i].parts = run_of(parts * i / all, parts * (i + 1) / all);
+  }
   state_ = open_state(generation_of(state_) + 1);  // before looking for sleepers, who look at it before they sleep
   if (sleepers_ > 0) {
     {
@@ -144,8 +145,8 @@ void ThreadPool::parallel_for(int n, int grain, const std::function<void(int, in
 void ThreadPool::run_parts(int thread) {
   const auto own = static_cast<std::size_t>(thread);
   for (std::size_t i = 0; i < shares_.size(); ++i) {
-    auto& share = shares_[(own + i) % shares_.size()];
-    while (const auto part = take_part(share, /*front=*/i == 0)) {
+    Share& share = shares_[(own + i) % shares_.size()];
+    while (const auto part = take_part(share.parts, /*front=*/i == 0)) {
       const std::int64_t begin = *part * grain_;
       (*body_)(static_cast<int>(begin), static_cast<int>(std::min<std::int64_t>(n_, begin + grain_)));
     }

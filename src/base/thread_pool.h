@@ -41,7 +41,10 @@ class ThreadPool {
   int n_ = 0, grain_ = 1;
   /// Parts not handed out, one run per thread: first in the high half, end in the low one. A thread takes its own from
   /// the front, so that it walks through memory without a break, then those of others from the back.
-  std::vector<std::atomic<std::uint64_t>> shares_;
+  struct alignas(64) Share {  // a cache line each: threads take parts at the same moments
+    std::atomic<std::uint64_t> parts;
+  };
+  std::vector<Share> shares_;
 
   // One word, so that a worker enters a loop only while it is open: generation in the high half (it counts loops;
   // workers wait for it to change), then a closed bit and the number of workers inside. A worker whose core is taken
