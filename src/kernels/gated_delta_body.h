@@ -30,10 +30,11 @@ inline void sums_of(const Lanes (&lanes)[R], float* out) {
   }
 }
 
-/// `ahead`: as many floats as the rows have, asked for on the way.
+/// R rows of a state over one row: read in `from`, written to `to`, which may be the same. `ahead`: as many floats as
+/// they have, asked for on the way.
 template <int R>
-inline void walk_rows(float* state, const float* ahead, int dim, float decay, float beta, const float* q,
-    const float* k, const float* v, float* delta, float* y) {
+inline void walk_rows(const float* from, float* to, const float* ahead, int dim, float decay, float beta,
+    const float* q, const float* k, const float* v, float* delta, float* y) {
   const Lanes g = splat(decay);
   Lanes read[R], out[R];
   for (int r = 0; r < R; ++r) read[r] = out[r] = splat(0);
@@ -41,7 +42,7 @@ inline void walk_rows(float* state, const float* ahead, int dim, float decay, fl
     const Lanes key = load_up_to(k + i, n);
     for (int r = 0; r < R; ++r) {
       __builtin_prefetch(ahead + r * dim + i);
-      read[r] = fma(g * load_up_to(state + r * dim + i, n), key, read[r]);
+      read[r] = fma(g * load_up_to(from + r * dim + i, n), key, read[r]);
     }
   });
   sums_of<R>(read, delta);
@@ -49,35 +50,30 @@ inline void walk_rows(float* state, const float* ahead, int dim, float decay, fl
   for_each_lanes(dim, [&](int i, int n) {
     const Lanes key = load_up_to(k + i, n), query = load_up_to(q + i, n);
     for (int r = 0; r < R; ++r) {
-      float* at = state + r * dim + i;
-      const Lanes s = fma(splat(delta[r]), key, g * load_up_to(at, n));
-      store_up_to(at, s, n);
+      const Lanes s = fma(splat(delta[r]), key, g * load_up_to(from + r * dim + i, n));
+      store_up_to(to + r * dim + i, s, n);
       out[r] = fma(s, query, out[r]);
     }
   });
   sums_of<R>(out, y);
 }
 
-/// R rows of the state, from value `first` on. They are worked on in a copy, so that rows which do not count leave no
+/// R rows of the state, from value `first` on. Rows that do not count are walked in a copy, so that they leave no
 /// trace.
 template <int R>
 inline void gated_delta_rows(
     float* state, int first, int dim, const RecordedRows& past, const DeltaRows& rows, bool keep) {
   alignas(64) float copy[R * kMostKeyDim];
   float* live = state + static_cast<std::ptrdiff_t>(first) * dim;
-  const std::size_t bytes = static_cast<std::size_t>(R) * static_cast<std::size_t>(dim) * sizeof(float);
   for (int t = 0; t < past.count; ++t) {
     advance_rows<R>(live, dim, past.decay[t * past.decay_stride], past.delta + t * past.delta_stride + first,
         past.key + t * past.key_stride);
   }
-  float* s = live;
-  if (!keep) {
-    std::memcpy(copy, live, bytes);
-    s = copy;
-  }
+  float* to = keep ? live : copy;
   for (int t = 0; t < rows.count; ++t) {
-    const float* ahead = t == 0 ? live + R * dim : s;  // the next rows, once
-    walk_rows<R>(s, ahead, dim, rows.decay[t * rows.decay_stride], rows.beta[t * rows.decay_stride],
+    const float* from = t == 0 ? live : to;
+    const float* ahead = t == 0 ? live + R * dim : to;  // the next rows of the state, once
+    walk_rows<R>(from, to, ahead, dim, rows.decay[t * rows.decay_stride], rows.beta[t * rows.decay_stride],
         rows.query + t * rows.query_stride, rows.key + t * rows.key_stride, rows.value + t * rows.value_stride + first,
         rows.delta + t * rows.delta_stride + first, rows.y + t * rows.y_stride + first);
   }
