@@ -153,7 +153,7 @@ template <typename Form, int R, int Words, typename Codes>
     Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
   if constexpr (R > 1 && std::is_same_v<Codes, CodeRows>) {
     const BlockWords<Words> words(codes);
-    sixteen_rows<Form, R, Words>(CodeWords{words.bytes}, x, stride, products);
+    sixteen_rows<Form, R, Words>(CodeWords{words.bytes, words.bytes}, x, stride, products);
   } else {
     __m256 low[R], high[R];
     eight_rows<Form, R, Words>(codes, 0, x, stride, low);

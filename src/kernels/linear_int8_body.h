@@ -71,15 +71,17 @@ struct CodeRows {
   const std::uint8_t *ahead_, *next_ = nullptr;  ///< line d to ask for lies d * stride behind `ahead_`
   std::ptrdiff_t step_, other_step_, left_ = 0;  ///< units until the lines are those of the next rows
 };
-/// The same, interleaved: [words][16][4].
+/// The same, interleaved: [words][16][4]. For every word a line behind `ahead` is asked for, into the second cache: the
+/// first one may not hold a tile more.
 struct CodeWords {
-  const std::uint8_t* at;
+  const std::uint8_t *at, *ahead;
 
-  void next_unit(std::ptrdiff_t bytes) { at += bytes * kInt8Tile; }
+  void next_unit(std::ptrdiff_t bytes) { *this = behind(bytes / 4); }
   [[nodiscard]] CodeWords behind(std::ptrdiff_t words) const {
-    return {at + words * static_cast<std::ptrdiff_t>(kWord)};
+    const auto bytes = words * static_cast<std::ptrdiff_t>(kWord);
+    return {at + bytes, ahead + bytes};
   }
-  [[gnu::always_inline]] void ask_for(int /*d*/) const {}
+  [[gnu::always_inline]] void ask_for(int d) const { __builtin_prefetch(ahead + d * static_cast<int>(kWord), 0, 2); }
 };
 
 /// Scales and offsets of sixteen weight rows, side by side: [groups][16].
@@ -189,19 +191,21 @@ inline TileScales interleave_scales(const WeightTile& tile) {
   return {scales, offsets, w.group};
 }
 
+/// The words of a tile's codes; what follows it is to be asked for while they are multiplied first.
 inline CodeWords interleave_codes(const WeightTile& tile) {
   std::uint8_t* words = tile.words();
   if (has_int8_loop(tile.view)) {
-    interleave_rows(codes_of(tile.view, tile.first), tile.row_bytes(), tile.ahead, words);
-  } else {
-    const auto in = static_cast<std::size_t>(tile.view.in);
-    std::uint8_t* rows = words + kInt8Tile * in;
-    for (int j = 0; j < kInt8Tile; ++j) {
-      FORESAY_LANES::unpack_codes(tile.view, tile.first + j, rows + static_cast<std::size_t>(j) * in);
-    }
-    interleave_rows(rows, in, false, words);
+    const std::uint8_t* rows = codes_of(tile.view, tile.first);
+    interleave_rows(rows, tile.row_bytes(), false, words);
+    return {words, tile.ahead ? rows + kInt8Tile * tile.row_bytes() : words};
   }
-  return {words};
+  const auto in = static_cast<std::size_t>(tile.view.in);
+  std::uint8_t* rows = words + kInt8Tile * in;
+  for (int j = 0; j < kInt8Tile; ++j) {
+    FORESAY_LANES::unpack_codes(tile.view, tile.first + j, rows + static_cast<std::size_t>(j) * in);
+  }
+  interleave_rows(rows, in, false, words);
+  return {words, words};
 }
 
 /// Copies sixteen rows of a matrix together, as a matrix; row(j) says which.
@@ -303,11 +307,12 @@ template <Int8Order Order, int Unit>
 inline void many_rows(
     const Int8Rows& x, int begin, int end, const WeightTile& w, float* y, std::ptrdiff_t stride, int count) {
   const TileScales scales = interleave_scales(w);
-  const CodeWords codes = interleave_codes(w);
+  CodeWords codes = interleave_codes(w);
   int r = begin;
   const auto multiply = [&]<int R>() {
     for (; r + R <= end; r += R) {
       int8_tile<Order, Unit, R>(rows_from(x, r), codes, scales, y + r * stride, stride, count);
+      codes.ahead = codes.at;  // once is enough
     }
   };
   multiply.template operator()<kInt8TileRows>();
