@@ -12,8 +12,7 @@ class ReadMeter {
  public:
   ReadMeter(int threads, std::size_t bytes);
 
-  /// GB/s (10^9 bytes) of one run over all of them. The best of several, taken between other measurements, is what the
-  /// machine can do.
+  /// GB/s (10^9 bytes) of one run over all of them.
   [[nodiscard]] double gbps() const;
 
  private:

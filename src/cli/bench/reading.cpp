@@ -53,7 +53,10 @@ Reading::Reading(const Subject& subject, int context)
     history.slices = {{0, count, head_caches_.get(), false}};
     (void)model_.draft(history);
   }
-  if (head_caches_) head_caches_->truncate(context - 1);
+  cache_bytes_ = static_cast<double>(caches_->bytes());
+  if (!head_caches_) return;
+  head_caches_->truncate(context - 1);
+  head_cache_bytes_ = static_cast<double>(head_caches_->bytes());
 }
 
 double Reading::pass_ms(int rows) {

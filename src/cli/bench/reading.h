@@ -18,6 +18,8 @@ class Reading {
  public:
   Reading(const Subject& subject, int context);
 
+  [[nodiscard]] double cache_bytes() const { return cache_bytes_; }  ///< of the context, which a pass reads once
+  [[nodiscard]] double head_cache_bytes() const { return head_cache_bytes_; }
   [[nodiscard]] double pass_ms(int rows);
   [[nodiscard]] double draft_ms();  ///< one step of the head, undone; there must be one
 
@@ -26,6 +28,7 @@ class Reading {
   std::vector<TokenId> tokens_;  ///< the context, then what passes run over
   int context_;
   std::unique_ptr<CacheSet> caches_, head_caches_;
+  double cache_bytes_ = 0, head_cache_bytes_ = 0;
   Tensor hidden_;  ///< [1, D] of the last position, as the head reads it
 };
 

@@ -11,7 +11,7 @@ namespace foresay {
 namespace {
 
 constexpr int kTile = kInt8Tile;             // weight rows: what kernels take at a time
-constexpr std::size_t kPartBytes = 1 << 17;  // of weights per part: long enough to stream, short enough to share out
+constexpr std::size_t kPartBytes = 1 << 16;  // of weights per part: long enough to stream, short enough to share out
 
 /// Tiles per part, so that every thread gets several and no part is longer than kPartBytes.
 int tiles_per_part(int tiles, std::size_t row_bytes, int threads) {
@@ -59,7 +59,8 @@ void CpuOps::multiply_range(const Tensor& x, const Product& product, int first, 
   const WeightView& w = *product.w;
   if (reads_int8(w)) {
     thread_local std::vector<std::byte> scratch;
-    scratch.resize(int8_scratch(w));
+    if (scratch.size() < int8_scratch(w))
+      scratch.resize(int8_scratch(w));  // never smaller: growing again would zero it
     const auto& slot = cpu::floats(x).quantised[static_cast<std::size_t>(int8_order(w))];
     linear_int8(slot->rows, w, product.which, product.out, first, last, scratch.data());
   } else {
