@@ -163,9 +163,79 @@ template <typename Form, int R, int Words, typename Codes>
   }
 }
 
+#ifndef FORESAY_VNNI
+/// A block of activations as 4-bit codes lie in a row: its even elements, and its odd ones.
+struct NibbleInputs {
+  __m256i even, odd;
+
+  [[gnu::always_inline]] explicit NibbleInputs(const std::int8_t* x) {
+    const __m256 a = _mm256_loadu_ps(reinterpret_cast<const float*>(x)),
+                 b = _mm256_loadu_ps(reinterpret_cast<const float*>(x + 32));
+    even = in_order(_mm256_shuffle_ps(a, b, 0x88));
+    odd = in_order(_mm256_shuffle_ps(a, b, 0xdd));
+  }
+
+ private:
+  static __m256i in_order(__m256 v) { return _mm256_permute4x64_epi64(_mm256_castps_si256(v), 0xd8); }
+};
+
+/// Sums of four rows' 16-bit pairs: [row] of the first 16 bytes, [row] of the others. Eight pairs come together.
+[[gnu::always_inline]] inline __m256i sums_of_rows(const __m256i (&rows)[4]) {
+  __m256 two[2];
+  for (int i = 0; i < 2; ++i) {
+    const __m256i a = rows[2 * i], b = rows[2 * i + 1];
+    two[i] = _mm256_castsi256_ps(_mm256_add_epi16(_mm256_unpacklo_epi64(a, b), _mm256_unpackhi_epi64(a, b)));
+  }
+  const __m256i pairs = _mm256_add_epi16(_mm256_castps_si256(_mm256_shuffle_ps(two[0], two[1], 0x88)),
+      _mm256_castps_si256(_mm256_shuffle_ps(two[0], two[1], 0xdd)));
+  return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+}
+
+/// Products of a block of rows of 4-bit codes, summed by position before they are by row: for one or two rows of
+/// activations that is less work than to transpose codes.
+template <int R>
+[[gnu::always_inline]] inline void nibble_products_by_row(
+    CodeRows codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
+  const __m256i nibble = _mm256_set1_epi8(15);
+  const auto inputs = [&]<std::size_t... I>(std::index_sequence<I...>) {
+    return std::array<NibbleInputs, R>{NibbleInputs(x + static_cast<std::ptrdiff_t>(I) * stride)...};
+  }(std::make_index_sequence<R>{});
+  __m256i fours[R][4];
+#pragma GCC unroll 4
+  for (int four = 0; four < 4; ++four) {
+    codes.ask_for(2 * four);
+    codes.ask_for(2 * four + 1);
+    const std::uint8_t* at = codes.at + 4 * four * codes.stride;
+    __m256i sums[R][4];
+    for (int j = 0; j < 4; ++j) {
+      const __m256i row = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + j * codes.stride));
+      const __m256i low = _mm256_and_si256(row, nibble), high = _mm256_and_si256(_mm256_srli_epi16(row, 4), nibble);
+      for (int r = 0; r < R; ++r) {
+        sums[r][j] =
+            _mm256_add_epi16(_mm256_maddubs_epi16(low, inputs[r].even), _mm256_maddubs_epi16(high, inputs[r].odd));
+      }
+    }
+    for (int r = 0; r < R; ++r) fours[r][four] = sums_of_rows(sums[r]);
+  }
+  for (int r = 0; r < R; ++r) {
+    const auto eight = [&](const __m256i& a, const __m256i& b) {
+      return _mm256_cvtepi32_ps(
+          _mm256_add_epi32(_mm256_permute2x128_si256(a, b, 0x20), _mm256_permute2x128_si256(a, b, 0x31)));
+    };
+    products[r] = {eight(fours[r][0], fours[r][1]), eight(fours[r][2], fours[r][3])};
+  }
+}
+#endif
+
 template <int R, int Words, typename Codes>
 [[gnu::always_inline]] inline void nibble_products(
     Codes codes, const std::int8_t* x, std::ptrdiff_t stride, Lanes (&products)[R]) {
+#ifndef FORESAY_VNNI
+  if constexpr (R <= 2 && std::is_same_v<Codes, CodeRows>) {
+    static_assert(Words == 8);
+    return nibble_products_by_row<R>(codes, x, stride, products);
+  }
+#endif
   sixteen_rows<NibbleWords, R, Words>(codes, x, stride, products);
 }
 
