@@ -5,6 +5,7 @@ usage: run.py [--size 0.8b|2b|4b] [--rounds 3] [--threads N] [--no-peer] [--more
 Prints the table; every figure goes as a JSON line into build/bench/. `make bench` builds and runs this.
 """
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -35,6 +36,18 @@ def json_lines(command, environment=None):
     if run.returncode != 0:
         sys.exit(f"run.py: failed ({run.returncode}): {shlex.join(map(str, command))}")
     return [json.loads(line) for line in run.stdout.splitlines() if line.startswith("{")]
+
+
+@contextlib.contextmanager
+def neighbour():
+    """Another process that keeps one of our cores busy."""
+    core = max(os.sched_getaffinity(0))
+    process = subprocess.Popen([sys.executable, "-c", f"import os; os.sched_setaffinity(0, {{{core}}})\nwhile True: pass"])
+    try:
+        yield
+    finally:
+        process.kill()
+        process.wait()
 
 
 class Runner:
@@ -86,6 +99,9 @@ class Runner:
         for name, sampler in SAMPLERS.items():
             kept("sampling, " + name, "sampling_share", self.foresay("decode", "--depth", "3", "--synthetic-acceptance", RATES,
                                                                      "--tokens", "96", *sampler))
+        with neighbour():
+            kept("decode, core taken", "tok_s", self.foresay("decode", "--depth", "0", "--tokens", "64"))
+            kept("llama decode, core taken", "tok_s", self.llama("taken"))
         for line in self.foresay("load", "--repeats", "3"):
             kept("first token", "ms", [line] if line["bench"] == "load" else [])
             kept("memory", "over_mb", [line] if line["bench"] == "memory" else [])
@@ -157,7 +173,9 @@ class Runner:
             text.append(f"| {name} | {'' if value is None else format(value, '.3g')} | {least:g} | {aim:g} | {met} |")
         text += ["", "| tokens/s | foresay | llama.cpp |", "| --- | --- | --- |"]
         for name, ours, theirs in (("decode", "decode", "llama decode"), ("with drafts", "drafted", "llama drafted"),
-                                   ("prefill", "prefill", "llama prefill")):
+                                   ("prefill", "prefill", "llama prefill"),
+                                   ("decode, another process busy on one of the cores", "decode, core taken",
+                                    "llama decode, core taken")):
             cells = [format(value, ".4g") if value is not None else "" for value in map(self.value, (ours, theirs))]
             text.append(f"| {name} | {' | '.join(cells)} |")
         return "\n".join(text) + "\n"

