@@ -31,7 +31,7 @@ inline void sums_of(const Lanes (&lanes)[R], float* out) {
 }
 
 /// R rows of a state over one row: read in `from`, written to `to`, which may be the same. `ahead`: as many floats as
-/// they have, asked for on the way.
+/// they have, asked for on the way, evenly: half of them in either loop.
 template <int R>
 inline void walk_rows(const float* from, float* to, const float* ahead, int dim, float decay, float beta,
     const float* q, const float* k, const float* v, float* delta, float* y) {
@@ -41,7 +41,7 @@ inline void walk_rows(const float* from, float* to, const float* ahead, int dim,
   for_each_lanes(dim, [&](int i, int n) {
     const Lanes key = load_up_to(k + i, n);
     for (int r = 0; r < R; ++r) {
-      __builtin_prefetch(ahead + r * dim + i);
+      if (r % 2 == 0) __builtin_prefetch(ahead + r * dim + i);
       read[r] = fma(g * load_up_to(from + r * dim + i, n), key, read[r]);
     }
   });
@@ -50,6 +50,7 @@ inline void walk_rows(const float* from, float* to, const float* ahead, int dim,
   for_each_lanes(dim, [&](int i, int n) {
     const Lanes key = load_up_to(k + i, n), query = load_up_to(q + i, n);
     for (int r = 0; r < R; ++r) {
+      if (r % 2 == 1) __builtin_prefetch(ahead + r * dim + i);
       const Lanes s = fma(splat(delta[r]), key, g * load_up_to(from + r * dim + i, n));
       store_up_to(to + r * dim + i, s, n);
       out[r] = fma(s, query, out[r]);
