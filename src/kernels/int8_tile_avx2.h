@@ -203,12 +203,14 @@ template <int R>
   __m256i fours[R][4];
 #pragma GCC unroll 4
   for (int four = 0; four < 4; ++four) {
+    asm volatile("" : : : "memory");  // four rows at a time: a compiler that mixes them asks for all at once, and spills
     codes.ask_for(2 * four);
     codes.ask_for(2 * four + 1);
     const std::uint8_t* at = codes.at + 4 * four * codes.stride;
     __m256i sums[R][4];
     for (int j = 0; j < 4; ++j) {
-      const __m256i row = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + j * codes.stride));
+      __m256i row = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(at + j * codes.stride));
+      asm("" : "+x"(row));  // loaded once, not once for each half
       const __m256i low = _mm256_and_si256(row, nibble), high = _mm256_and_si256(_mm256_srli_epi16(row, 4), nibble);
       for (int r = 0; r < R; ++r) {
         sums[r][j] =
