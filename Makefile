@@ -22,7 +22,8 @@ test: .venv/.ready build/.setup-tests build/release/build.ninja  ## Build and ru
 	@cmake --build --preset release
 	@ctest --preset release
 
-# But for those that measure rates over long runs (CMakePresets.json): what they run, other tests run here.
+# But for those that measure rates over long runs, and long runs of the 4-bit checkpoint that the bf16 one makes too
+# (CMakePresets.json): what they run, other tests run here.
 asan: .venv/.ready build/asan/build.ninja  ## Tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(call configure,asan)
 	@cmake --build --preset asan
