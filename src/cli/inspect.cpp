@@ -9,6 +9,7 @@
 #include "cli/open_model.h"
 #include "cli/output.h"
 #include "cli/verb.h"
+#include "model/contract_sources.h"
 #include "model/registry.h"
 
 namespace foresay::cli {
@@ -19,12 +20,12 @@ using Json = nlohmann::ordered_json;
 struct Options {
   ModelOptions model;
   CostOptions cost;
-  bool json = false;
+  bool json = false, write = false;
 };
 
 template <typename T>
 Json decided(const Decided<T>& d) {
-  return {{"value", std::string(name_of(d.value))}, {"source", d.source}};
+  return {{"value", name_of(d.value)}, {"source", d.source}};
 }
 
 Json contract_json(const Contract& contract, bool head) {
@@ -34,6 +35,7 @@ Json contract_json(const Contract& contract, bool head) {
     out["base_hidden"] = decided(contract.base_hidden);
     out["recycled_hidden"] = decided(contract.recycled_hidden);
     out["concat_order"] = decided(contract.concat_order);
+    out["position_mode"] = decided(contract.position_mode);
   }
   return out;
 }
@@ -53,7 +55,7 @@ Json describe(const Options& options, int& status) {
     out["weights_bytes"] = checkpoint.mapped_bytes();
     out["trunk_tensors"] = checkpoint.trunk().size();
     const LoadedModel loaded =
-        load_model(checkpoint, *ops, {.mtp = mtp_mode(options.model.mtp), .contract = {}}, report);
+        load_model(checkpoint, *ops, {.mtp = mtp_mode(options.model.mtp), .contract = options.model.contract}, report);
     const ModelInfo& info = loaded.model->info();
     out["family"] = info.family;
     out["layers"] = info.layers;
@@ -74,6 +76,11 @@ Json describe(const Options& options, int& status) {
     out["contract"] = contract_json(loaded.model->contract(), info.head_layers > 0);
     out["verdict"] = info.head_layers > 0 ? "mtp" : "ar-only";
     reasons.push_back(loaded.mtp_reason);
+    if (options.write) {
+      if (info.head_layers == 0) fail(ErrorCode::usage, "--write: there is no wiring to write: {}", loaded.mtp_reason);
+      write_contract(folder, loaded.model->contract());
+      report.note(fmt::format("the contract is written to {}", (folder / "foresay.json").string()));
+    }
     if (options.cost.wanted) out["cost"] = cost_json(checkpoint, *loaded.model, report, options.cost);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::usage) throw;
@@ -130,6 +137,8 @@ std::function<int()> add_inspect(CLI::App& app) {
   add_model_options(app, options->model);
   add_cost_options(app, options->cost);
   app.add_flag("--json", options->json, "Print one JSON document");
+  app.add_flag(
+      "--write", options->write, "Write the head's wiring to foresay.json in the folder; later runs follow it");
   app.footer(
       "The exit status is 0 when the checkpoint runs, 3 when it is damaged, 4 when its architecture is not supported, "
       "5 when\n--mtp required cannot be met.\n\nExample:\n  foresay inspect models/tiny-qwen3_5 --json\n"

@@ -1,5 +1,7 @@
 #include "cli/open_model.h"
 
+#include <CLI/CLI.hpp>
+
 #include "base/error.h"
 #include "checkpoint/hub_cache.h"
 #include "cli/option_values.h"
@@ -15,6 +17,20 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// One value of the wiring, which then beats every file.
+template <typename T>
+void add_wiring_option(CLI::App& app, const char* name, std::optional<T>& value, const char* what) {
+  const std::string choices(contract_choices<T>());
+  app.add_option_function<std::string>(
+         name,
+         [&value, name, choices](const std::string& text) {
+           value = contract_value<T>(text);
+           if (!value) throw CLI::ValidationError(name, mismatch(choices, text));
+         },
+         fmt::format("{}: {}", what, choices))
+      ->group("Wiring of the head");
+}
+
 }  // namespace
 
 void add_model_options(CLI::App& app, ModelOptions& options) {
@@ -26,6 +42,12 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
          "--mtp", options.mtp, "The MTP head: on (an unusable head is an error), auto (it is a warning), off, required")
       ->check(one_of({"on", "auto", "off", "required"}))
       ->capture_default_str();
+  ContractOverrides& wiring = options.contract;
+  add_wiring_option(app, "--base-hidden", wiring.base_hidden, "What the trunk hands to the head");
+  add_wiring_option(app, "--recycled-hidden", wiring.recycled_hidden, "What the head hands to its next step");
+  add_wiring_option(app, "--concat-order", wiring.concat_order, "What the fusion projection reads first");
+  add_wiring_option(app, "--position-mode", wiring.position_mode, "Where the head's positions come from");
+  add_wiring_option(app, "--head-norms", wiring.head_norms, "How the head's norm gains are stored");
   add_lane_options(app, options.lane);
 }
 
@@ -56,7 +78,10 @@ fs::path model_folder(const std::string& given) {
 
 std::unique_ptr<OpenModel> open_model(const ModelOptions& options, bool json) {
   Report report;
-  const OpenOptions open = {.folder = model_folder(options.folder), .mtp = mtp_mode(options.mtp), .lane = options.lane};
+  const OpenOptions open = {.folder = model_folder(options.folder),
+      .mtp = mtp_mode(options.mtp),
+      .contract = options.contract,
+      .lane = options.lane};
   try {
     auto model = std::make_unique<OpenModel>(open, report);
     say_report(report, json);

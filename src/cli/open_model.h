@@ -15,6 +15,7 @@ namespace foresay::cli {
 struct ModelOptions {
   std::string folder;  ///< empty: the bundled checkpoint
   std::string mtp = "on";
+  ContractOverrides contract;
   LaneOptions lane;
 };
 

@@ -41,10 +41,19 @@ LoadedModel load_model(const Checkpoint& checkpoint, Ops& ops, const LoadOptions
   LoadedModel loaded;
   const HeadTensors& head = checkpoint.head();
   const bool present = !head.tensors.empty() || !head.problem.empty();
-  const bool want_head = options.mtp != MtpMode::off && present && head.problem.empty();
-  FamilyResult result = family.load({checkpoint, ops, options.contract, want_head, report, loaded.storage});
+  std::string problem = head.problem;
+  StatedContract stated;
+  if (options.mtp != MtpMode::off && present && problem.empty()) {
+    try {
+      stated = read_stated_contract(checkpoint, options.contract, report);
+    } catch (const Error& error) {
+      problem = error.what();
+    }
+  }
+  const bool want_head = options.mtp != MtpMode::off && present && problem.empty();
+  FamilyResult result = family.load({checkpoint, ops, options.contract, stated, want_head, report, loaded.storage});
   loaded.model = std::move(result.model);
-  const std::string& problem = head.problem.empty() ? result.head_problem : head.problem;
+  if (problem.empty()) problem = result.head_problem;
 
   if (options.mtp == MtpMode::off) {
     loaded.mtp_reason = "switched off";

@@ -77,6 +77,7 @@ class Ops {
   [[nodiscard]] virtual Tensor stack(std::span<const Tensor> parts) = 0;                      // rows one after another
   [[nodiscard]] virtual Tensor concat(const Tensor& left, const Tensor& right) = 0;  // [R, A], [R, B] -> [R, A+B]
   [[nodiscard]] virtual Tensor add(const Tensor& a, const Tensor& b) = 0;
+  [[nodiscard]] virtual Tensor mix(const Tensor& a, const Tensor& b, float share) = 0;  // share * a + (1 - share) * b
   [[nodiscard]] virtual Tensor rms_norm(const Tensor& x, const Vector& gain, float eps) = 0;
   [[nodiscard]] virtual Tensor linear(const Tensor& x, const Matrix& w) = 0;  // [R, in] -> [R, out]
   /// linear() with the rows of w that the subset names alone: [R, in] -> [R, rows.size()], the very values of those

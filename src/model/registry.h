@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/contract_sources.h"
 #include "model/load.h"
 
 namespace foresay {
@@ -16,7 +17,8 @@ struct FamilyRequest {
   const Checkpoint& checkpoint;
   Ops& ops;
   const ContractOverrides& overrides;
-  bool want_head;  ///< false: load the trunk alone
+  const StatedContract& stated;  ///< by anyone, the caller included
+  bool want_head;                ///< false: load the trunk alone
   Report& report;
   std::vector<StorageEntry>& storage;
 };

@@ -22,7 +22,8 @@ TEST(Inspect, SaysWhatTheBundledModelIs) {
   EXPECT_EQ(d["mtp"]["found_in"], "model.safetensors");
   EXPECT_EQ(d["verdict"], "mtp");
   EXPECT_EQ(d["quantisation"]["summary"]["BF16"], d["quantisation"]["modules"].size());
-  for (const char* field : {"trunk_norms", "head_norms", "base_hidden", "recycled_hidden", "concat_order"}) {
+  for (const char* field :
+      {"trunk_norms", "head_norms", "base_hidden", "recycled_hidden", "concat_order", "position_mode"}) {
     EXPECT_FALSE(d["contract"][field]["source"].get<std::string>().empty()) << field;
   }
   EXPECT_EQ(d["warnings"], Json::array());
@@ -82,6 +83,37 @@ TEST(Inspect, ARefusalIsADocumentAMessageAndAnExitStatus) {
   d = json_of(outcome, 4);
   EXPECT_EQ(d["model_type"], "llama");
   expect_parts(outcome.err, {"\"llama\"", "qwen3_5"});
+}
+
+TEST(Inspect, TheWiringThatIsAskedForIsShownWrittenAndFollowed) {
+  TempDir dir;
+  const auto folder = write_tiny(dir.path() / "model", tiny());
+  const Json asked = json_of(foresay({"inspect", folder.string(), "--json", "--write", "--base-hidden", "pre_norm",
+      "--recycled-hidden", "mix:pre_norm:post_norm:0p25", "--concat-order", "hidden_embedding"}));
+  EXPECT_EQ(asked["contract"]["base_hidden"]["value"], "pre_norm");
+  EXPECT_EQ(asked["contract"]["base_hidden"]["source"], "asked for");
+
+  const Json followed = json_of(foresay({"inspect", folder.string(), "--json", "--concat-order", "embedding_hidden"}));
+  EXPECT_EQ(followed["contract"]["base_hidden"]["value"], "pre_norm");
+  EXPECT_EQ(followed["contract"]["recycled_hidden"]["value"], "mix:pre_norm:post_norm:0.25");
+  expect_parts(followed["contract"]["recycled_hidden"]["source"], {"foresay.json"});
+  EXPECT_EQ(followed["contract"]["concat_order"]["value"], "embedding_hidden");
+  EXPECT_EQ(followed["contract"]["concat_order"]["source"], "asked for");
+
+  auto options = tiny();
+  options.head = false;
+  expect_refused({"inspect", write_tiny(dir.path() / "trunk", options).string(), "--write"}, 2, {"--write", "head"});
+  EXPECT_FALSE(fs::exists(dir.path() / "trunk" / "foresay.json"));
+}
+
+TEST(Inspect, AWiringThatDoesNotExistNamesTheChoices) {
+  expect_refused({"inspect", kBundled, "--base-hidden", "middle"}, 2, {"--base-hidden", "post_norm", "\"middle\""});
+  expect_refused(
+      {"generate", kBundled, "--recycled-hidden", "mix:fc:prev:2"}, 2, {"--recycled-hidden", "mix:", "0 to 1"});
+  TempDir dir;
+  const auto folder = write_tiny(dir.path() / "model", tiny());
+  write_text(folder / "foresay.json", R"({"foresay": 1, "contract": {"base_hidden": "middle"}})");
+  expect_refused({"inspect", folder.string()}, 3, {"foresay.json", "base_hidden", "post_norm", "middle"});
 }
 
 TEST(Inspect, APathThatIsNoFolderIsWrongUsage) {

@@ -31,7 +31,7 @@ std::vector<Mistake> mistakes() {
     Mistake pre_norm{model, "pre_norm_hidden", {}, {0.15, 0.10, 0.09}};
     pre_norm.contract.base_hidden = HiddenState::pre_norm;
     Mistake chained{model, "chained_before_norm", {}, {0, 0.18, 0.22}};
-    chained.contract.recycled_hidden = HiddenState::pre_norm;
+    chained.contract.recycled_hidden = HeadState::pre_norm;
     all.insert(all.end(), {swapped, pre_norm, chained});
   }
   // Only a head that is stored zero-centred can be left unshifted.

@@ -168,18 +168,20 @@ HeadForward Qwen35::draft(const HeadPass& pass) const {
   require_head();
   const Head& head = *head_;
   const TapScope scope(ops_.tap(), "mtp.{}.", pass.step);
-  const Tensor e = ops_.rms_norm(ops_.embed(embedding_, pass.tokens), head.embedding_norm, config_.norm_eps);  // [R, D]
-  const Tensor h = ops_.rms_norm(pass.hidden, head.hidden_norm, config_.norm_eps);                             // [R, D]
+  const Tensor embedding = ops_.embed(embedding_, pass.tokens);  // [R, D]
+  const Tensor e = ops_.rms_norm(embedding, head.embedding_norm, config_.norm_eps);
+  const Tensor h = ops_.rms_norm(pass.hidden, head.hidden_norm, config_.norm_eps);  // [R, D]
   ops_.observe("embedding_norm", e);
   ops_.observe("hidden_norm", h);
   // [e, h] is what released fusion matrices were trained on; [h, e] also loads and shows only as poor acceptance.
   const bool embedding_first = contract_.concat_order.value == ConcatOrder::embedding_hidden;
-  Tensor x = ops_.linear(embedding_first ? ops_.concat(e, h) : ops_.concat(h, e), head.fusion);  // [R, 2D] -> [R, D]
-  ops_.observe("fused", x);
-  const Tensor n = ops_.rms_norm(x, head.layer.input_norm, config_.norm_eps);
+  const Tensor fused =
+      ops_.linear(embedding_first ? ops_.concat(e, h) : ops_.concat(h, e), head.fusion);  // [R, 2D] -> [R, D]
+  ops_.observe("fused", fused);
+  const Tensor n = ops_.rms_norm(fused, head.layer.input_norm, config_.norm_eps);
   ops_.observe("input_norm", n);
-  x = head.layer.attention->forward(
-      ops_, n, ops_.select(x, pass.output_rows), pass.output_rows, layer_slices(pass.slices, 0));  // [n, D]
+  Tensor x = head.layer.attention->forward(
+      ops_, n, ops_.select(fused, pass.output_rows), pass.output_rows, layer_slices(pass.slices, 0));  // [n, D]
   if (pass.output_rows.empty()) return {};
 
   x = mlp_part(head.layer, x);
@@ -187,7 +189,25 @@ HeadForward Qwen35::draft(const HeadPass& pass) const {
   ops_.observe("final_norm", m);
   Tensor logits = pass.vocabulary != nullptr ? ops_.linear_subset(m, output_, *pass.vocabulary)  // [n, V]
                                              : ops_.linear(m, output_);
-  return {contract_.recycled_hidden.value == HiddenState::post_norm ? m : x, std::move(logits)};
+  const auto state = [&](HeadState which) {
+    switch (which) {
+      case HeadState::pre_norm:
+        return x;
+      case HeadState::fc:
+        return ops_.select(fused, pass.output_rows);
+      case HeadState::embedding:
+        return ops_.select(embedding, pass.output_rows);
+      case HeadState::prev:
+        return ops_.select(pass.hidden, pass.output_rows);
+      case HeadState::post_norm:
+        break;
+    }
+    return m;
+  };
+  const RecycledHidden& recycled = contract_.recycled_hidden.value;
+  Tensor hidden = state(recycled.left);
+  if (recycled != RecycledHidden(recycled.left)) hidden = ops_.mix(hidden, state(recycled.right), recycled.alpha);
+  return {std::move(hidden), std::move(logits)};
 }
 
 /// Names without the prefix of either layout: "layers.0.mlp.gate_proj.weight", "embed_tokens.weight", "lm_head.weight".
@@ -210,15 +230,15 @@ std::map<std::string, TensorView> internal_names(const Checkpoint& checkpoint) {
   return named;
 }
 
-Contract resolve_contract(const Qwen35Config& config, const ContractOverrides& overrides) {
+Contract resolve_contract(const Qwen35Config& config, const StatedContract& stated) {
+  const std::string family = "family default";
   Contract contract;
-  contract.base_hidden =
-      config.hidden_state_mode.value_or(Decided<HiddenState>{HiddenState::post_norm, "family default"});
-  if (overrides.base_hidden) contract.base_hidden = {*overrides.base_hidden, "asked for"};
-  contract.recycled_hidden = {HiddenState::post_norm, "family default"};
-  if (overrides.recycled_hidden) contract.recycled_hidden = {*overrides.recycled_hidden, "asked for"};
-  contract.concat_order = {ConcatOrder::embedding_hidden, "family default"};
-  if (overrides.concat_order) contract.concat_order = {*overrides.concat_order, "asked for"};
+  contract.base_hidden = stated.base_hidden         ? *stated.base_hidden
+                         : config.hidden_state_mode ? *config.hidden_state_mode
+                                                    : Decided<HiddenState>{HiddenState::post_norm, family};
+  contract.recycled_hidden = stated.recycled_hidden.value_or(Decided<RecycledHidden>{HeadState::post_norm, family});
+  contract.concat_order = stated.concat_order.value_or(Decided<ConcatOrder>{ConcatOrder::embedding_hidden, family});
+  contract.position_mode = stated.position_mode.value_or(Decided<PositionMode>{PositionMode::cache, family});
   return contract;
 }
 
@@ -229,8 +249,8 @@ void attach_head(const FamilyRequest& request, const Qwen35Config& config, Qwen3
   if (config.head_layers == 0) request.report.note("config.json names no MTP layer, but the files hold one; using it");
   WeightSource source(
       "head", checkpoint.head().tensors, checkpoint.config(), request.ops, request.report, request.storage);
-  const auto norms =
-      decide_head_norms(checkpoint, declared, source, request.overrides, model.contract_.trunk_norms.value);
+  const auto norms = decide_head_norms(
+      checkpoint, declared, source, request.overrides, request.stated, model.contract_.trunk_norms.value);
   if (!request.overrides.head_norms) check_head_gains(checkpoint, norms.value);  // who insists may try a wrong one
   model.load_head(source, norms.value == NormEncoding::zero_centred);
   source.expect_all_taken();
@@ -264,7 +284,7 @@ FamilyResult load_qwen3_5(const FamilyRequest& request) {
       .vocab = config.vocab,
       .context = config.context,
       .turn_ends = {"<|im_end|>", "<|endoftext|>"}};
-  model->contract_ = resolve_contract(config, request.overrides);
+  model->contract_ = resolve_contract(config, request.stated);
   const auto norms = model->contract_.trunk_norms = decide_trunk_norms(checkpoint, request.report);
   request.report.note(fmt::format("trunk norms are {}: {}", name_of(norms.value), norms.source));
   model->load_trunk(trunk, norms.value == NormEncoding::zero_centred);

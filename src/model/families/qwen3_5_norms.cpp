@@ -84,24 +84,26 @@ Decided<NormEncoding> decide_trunk_norms(const Checkpoint& checkpoint, Report& r
 
 Decided<NormEncoding> decide_head_norms(const Checkpoint& checkpoint,
     const std::optional<Decided<NormEncoding>>& declared, const WeightSource& head, const ContractOverrides& overrides,
-    NormEncoding trunk) {
+    const StatedContract& stated, NormEncoding trunk) {
   const HeadMeans means(head);
+  // A file that was mended under a statement that was not would be shifted twice.
+  const auto agreed = [&](const Decided<NormEncoding>& said) {
+    const bool says_raw = said.value == NormEncoding::zero_centred;
+    if (says_raw ? means.look_absolute() : means.look_zero_centred()) {
+      fail(ErrorCode::checkpoint, "{} says the norms are {}, but the values look {} ({}); correct the config",
+          said.source, name_of(said.value), name_of(says_raw ? NormEncoding::absolute : NormEncoding::zero_centred),
+          means.describe());
+    }
+    return said;
+  };
   if (overrides.head_norms) return {*overrides.head_norms, "asked for"};
+  if (stated.head_norms) return agreed(*stated.head_norms);
   const nlohmann::json& manifest = checkpoint.head().manifest.json();
   if (manifest.value("artifact_schema_version", nlohmann::json()) == 1 &&
       manifest.value("rmsnorm_weight_format", nlohmann::json()) == "mlx_gamma") {
     return {NormEncoding::absolute, "manifest.json: rmsnorm_weight_format is mlx_gamma"};
   }
-  if (declared) {
-    // A file that was mended under a config that was not would be shifted twice.
-    const bool says_raw = declared->value == NormEncoding::zero_centred;
-    if (says_raw ? means.look_absolute() : means.look_zero_centred()) {
-      fail(ErrorCode::checkpoint, "{} says the norms are {}, but the values look {} ({}); correct the config",
-          declared->source, name_of(declared->value),
-          name_of(says_raw ? NormEncoding::absolute : NormEncoding::zero_centred), means.describe());
-    }
-    return *declared;
-  }
+  if (declared) return agreed(*declared);
   if (checkpoint.head().in_trunk_shards && trunk == NormEncoding::zero_centred) {
     return {NormEncoding::zero_centred, "stored in the shards of a Hugging Face trunk"};
   }

@@ -162,6 +162,17 @@ Tensor CpuOps::add(const Tensor& a, const Tensor& b) {
   return std::move(out).done();
 }
 
+Tensor CpuOps::mix(const Tensor& a, const Tensor& b, float share) {
+  const ProfileScope timed(profile(), "mix");
+  check(a.rows == b.rows && a.width == b.width, "mix", "shapes differ");
+  Builder out = make(a.rows, a.width);
+  for (int r = 0; r < a.rows; ++r) {
+    std::transform(cpu::row(a, r), cpu::row(a, r) + a.width, cpu::row(b, r), out.row(r),
+        [&](float x, float y) { return share * x + (1.0f - share) * y; });
+  }
+  return std::move(out).done();
+}
+
 Tensor CpuOps::rms_norm(const Tensor& x, const Vector& gain, float eps) {
   const ProfileScope timed(profile(), "rms_norm");
   check(gain.size == x.width, "rms_norm", "gain and row differ in width");

@@ -28,6 +28,7 @@ class CpuOps final : public Ops {
   [[nodiscard]] Tensor stack(std::span<const Tensor> parts) override;
   [[nodiscard]] Tensor concat(const Tensor& left, const Tensor& right) override;
   [[nodiscard]] Tensor add(const Tensor& a, const Tensor& b) override;
+  [[nodiscard]] Tensor mix(const Tensor& a, const Tensor& b, float share) override;
   [[nodiscard]] Tensor rms_norm(const Tensor& x, const Vector& gain, float eps) override;
   [[nodiscard]] Tensor linear(const Tensor& x, const Matrix& w) override;
   [[nodiscard]] Tensor linear_subset(const Tensor& x, const Matrix& w, const VocabularySubset& rows) override;

@@ -136,6 +136,11 @@ Tensor MlxOps::add(const Tensor& a, const Tensor& b) {
   return tensor(mx::add(array(a), array(b)));
 }
 
+Tensor MlxOps::mix(const Tensor& a, const Tensor& b, float share) {
+  check(a.rows == b.rows && a.width == b.width, "mix", "shapes differ");
+  return tensor(mx::add(mx::multiply(array(a), mx::array(share)), mx::multiply(array(b), mx::array(1.0f - share))));
+}
+
 Tensor MlxOps::rms_norm(const Tensor& x, const Vector& gain, float eps) {
   check(gain.size == x.width, "rms_norm", "gain and row differ in width");
   if (x.rows == 0) return no_rows(x.width);
