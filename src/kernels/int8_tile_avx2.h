@@ -203,10 +203,8 @@ template <int R>
   __m256i fours[R][4];
 #pragma GCC unroll 4
   for (int four = 0; four < 4; ++four) {
-    asm volatile(""
-        :
-        :
-        : "memory");  // four rows at a time: a compiler that mixes them asks for all at once, and spills
+    // Four rows at a time: a compiler that mixes them asks for all at once, and spills.
+    asm volatile("" : : : "memory");
     codes.ask_for(2 * four);
     codes.ask_for(2 * four + 1);
     const std::uint8_t* at = codes.at + 4 * four * codes.stride;
