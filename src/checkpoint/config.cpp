@@ -102,6 +102,20 @@ std::optional<std::vector<std::string>> Config::maybe_strings(const std::string&
   return strings;
 }
 
+std::optional<std::vector<int>> Config::maybe_integers(const std::string& key, int least, int most) const {
+  if (!has(key)) return std::nullopt;
+  const std::string words = "an array of integers, each " + integer_words(least, most);
+  const auto& value = json_.at(key);
+  if (!value.is_array()) refuse(*this, key, words);
+  std::vector<int> integers;
+  for (const auto& item : value) {
+    const Config one(nlohmann::json{{key, item}}, where_);
+    if (!item.is_number_integer()) refuse(*this, key, words, describe_json(item) + " in it");
+    integers.push_back(one.integer(key, least, most));
+  }
+  return integers;
+}
+
 int Config::integer(const std::string& key, int least, int most) const {
   return required(maybe_integer(key, least, most), *this, key, integer_words(least, most));
 }

@@ -36,6 +36,7 @@ class Config {
   [[nodiscard]] std::optional<std::string> maybe_string(const std::string& key) const;
   [[nodiscard]] std::optional<Config> maybe_object(const std::string& key) const;
   [[nodiscard]] std::optional<std::vector<std::string>> maybe_strings(const std::string& key) const;
+  [[nodiscard]] std::optional<std::vector<int>> maybe_integers(const std::string& key, int least, int most) const;
 
  private:
   nlohmann::json json_ = nlohmann::json::object();

@@ -26,6 +26,7 @@ struct StoredMatrix {
   int out = 0, in = 0;
   std::optional<QuantGeometry> quant;  ///< empty: raw f32, f16 or bf16
   TensorView weight, scales, biases;   ///< the last two only when quantised
+  bool decides = false;  ///< products are compared with each other (a router): activations are not rounded for it
 };
 
 /// Geometry from shapes: bits = words per row * 32 / in, group = in / scales per row; floating scales mean affine,

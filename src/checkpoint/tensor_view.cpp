@@ -123,6 +123,15 @@ std::vector<float> TensorView::to_float() const {
       name, file, name_of(dtype));
 }
 
+TensorView TensorView::part(std::int64_t first, std::int64_t count) const {
+  TensorView view = *this;
+  const std::size_t entry = bytes / static_cast<std::size_t>(std::max<std::int64_t>(shape.front(), 1));
+  view.shape.front() = count;
+  view.data += static_cast<std::size_t>(first) * entry;
+  view.bytes = static_cast<std::size_t>(count) * entry;
+  return view;
+}
+
 std::string describe_shape(const std::vector<std::int64_t>& shape) {
   return fmt::format("[{}]", fmt::join(shape, ", "));
 }

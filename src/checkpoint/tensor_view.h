@@ -34,6 +34,8 @@ struct TensorView {
   [[nodiscard]] std::int64_t elements() const;
   /// All values as float32, copied. For vectors and small tensors; floating dtypes only (throws ErrorCode::checkpoint).
   [[nodiscard]] std::vector<float> to_float() const;
+  /// Entries [first, first + count) along the first axis: the same bytes. The tensor has whole bytes per entry.
+  [[nodiscard]] TensorView part(std::int64_t first, std::int64_t count) const;
 };
 
 /// "[4096, 256]"

@@ -41,8 +41,8 @@ void l2_norm_row(const float* x, float eps, float scale, int n, float* y) {
 void rope_row(float* x, const float* cosines, const float* sines, int pairs) {
   kernels::current().rope_row(x, cosines, sines, pairs);
 }
-void swiglu_row(const float* gate, const float* up, int n, float* y) {
-  kernels::current().swiglu_row(gate, up, n, y);
+void swiglu_row(const float* gate, const float* up, float limit, int n, float* y) {
+  kernels::current().swiglu_row(gate, up, limit, n, y);
 }
 void sigmoid_gate_row(const float* gate, int n, float* y) {
   kernels::current().sigmoid_gate_row(gate, n, y);

@@ -26,6 +26,8 @@ struct Int8Rows {
   const float* scales = nullptr;       ///< [rows, in / 64]
   const float* sums = nullptr;         ///< [rows, int8_sums(in)] of each block: scale * the sum of its codes, of its
                                        ///< first half, of its second half
+
+  [[nodiscard]] Int8Rows part(int first, int count) const;  ///< rows [first, first + count)
 };
 
 [[nodiscard]] constexpr std::size_t int8_blocks(int in) {
@@ -33,6 +35,12 @@ struct Int8Rows {
 }
 [[nodiscard]] constexpr std::size_t int8_sums(int in) {
   return 3 * int8_blocks(in);
+}
+
+inline Int8Rows Int8Rows::part(int first, int count) const {
+  const auto at = static_cast<std::size_t>(first);
+  return {order, count, in, codes + at * static_cast<std::size_t>(in), scales + at * int8_blocks(in),
+      sums + at * int8_sums(in)};
 }
 
 /// Whether linear_int8() takes the matrix: affine or mxfp4, and `in` a multiple of 64.

@@ -17,8 +17,8 @@ void l2_norm_row(const float* x, float eps, float scale, int n, float* y);
 ///   cosines, sines  [pairs]
 void rope_row(float* x, const float* cosines, const float* sines, int pairs);
 
-/// y = silu(gate) * up. y may be either.
-void swiglu_row(const float* gate, const float* up, int n, float* y);
+/// y = silu(gate) * up; with a limit L above 0: min(silu(gate), L) * clip(up, -L, L). y may be either.
+void swiglu_row(const float* gate, const float* up, float limit, int n, float* y);
 
 /// y = y * sigmoid(gate).
 void sigmoid_gate_row(const float* gate, int n, float* y);

@@ -81,7 +81,15 @@ inline void rope_row(float* x, const float* cosines, const float* sines, int pai
   });
 }
 
-inline void swiglu_row(const float* gate, const float* up, int n, float* y) {
+inline void swiglu_row(const float* gate, const float* up, float limit, int n, float* y) {
+  if (limit > 0) {
+    const Lanes most = splat(limit), least = splat(-limit);
+    for_each_lanes(n, [&](int i, int count) {
+      const Lanes g = min(most, silu(load_up_to(gate + i, count)));
+      store_up_to(y + i, g * max(least, min(most, load_up_to(up + i, count))), count);
+    });
+    return;
+  }
   for_each_lanes(n, [&](int i, int count) {
     store_up_to(y + i, silu(load_up_to(gate + i, count)) * load_up_to(up + i, count), count);
   });

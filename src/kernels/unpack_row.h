@@ -25,6 +25,7 @@ struct WeightView {
   WeightType scale_type = WeightType::bf16;  ///< affine: f32, f16 or bf16
   const void* scales = nullptr;              ///< [out, in / group]; mxfp4, mxfp8: E8M0 bytes; nvfp4: E4M3 bytes
   const void* biases = nullptr;              ///< [out, in / group], affine only
+  bool decides = false;                      ///< products are compared with each other: activations stay float32
 };
 
 /// The matrix from row `first` on, with `out` rows; `out` is also how far apart rows of a product lie.

@@ -17,8 +17,8 @@ Tensor Ops::linear_add(const Tensor& x, const Matrix& w, const Tensor& residual)
   return add(residual, linear(x, w));
 }
 
-Tensor Ops::gated_linear(const Tensor& x, const Matrix& gate, const Matrix& up) {
-  return swiglu(linear(x, gate), linear(x, up));
+Tensor Ops::gated_linear(const Tensor& x, const Matrix& gate, const Matrix& up, float limit) {
+  return swiglu(linear(x, gate), linear(x, up), limit);
 }
 
 Tensor Ops::linear_subset(const Tensor& x, const Matrix& w, const VocabularySubset& rows) {

@@ -43,6 +43,22 @@ struct AttentionSpec {
   bool output_gate = false;  ///< q rows hold [q_h | gate_h] per head, and the output is multiplied by sigmoid(gate)
 };
 
+/// Which experts a row goes to, from the scores of its router, and what they weigh. Of equal scores the lower id wins.
+struct RouterSpec {
+  enum class Score { softmax, sigmoid };
+  Score score = Score::softmax;  ///< of the router's logits [E]
+  int chosen = 1;                ///< experts of a row
+  Vector bias;                   ///< [E], added for the choice and not for the weights; empty: none
+  bool normalise = true;         ///< a row's weights sum to 1
+  float factor = 1.0f;           ///< which then multiplies them
+};
+
+/// The gated MLPs of a layer's experts: gate, up [width, D], down [D, width].
+struct ExpertMlps {
+  Experts gate, up, down;
+  float limit = 0;  ///< as swiglu()
+};
+
 /// GatedDeltaNet between its projections: convolution, gates, recurrence, gated norm.
 struct GatedDeltaSpec {
   RecurrentShape shape;
@@ -66,6 +82,7 @@ class Ops {
   // Parameters. A matrix stays where it is stored; the lane keeps its owner alive.
   [[nodiscard]] virtual Matrix matrix(const StoredMatrix& stored) = 0;
   [[nodiscard]] virtual Vector vector(std::vector<float> values) = 0;
+  [[nodiscard]] virtual Experts experts(std::span<const StoredMatrix> each) = 0;  ///< all of one shape and packing
 
   // Caches.
   [[nodiscard]] virtual std::unique_ptr<Cache> make_kv_cache(const KvShape& shape) = 0;
@@ -84,12 +101,23 @@ class Ops {
   /// columns. Unless a lane knows better, the whole product is made, read and picked from.
   [[nodiscard]] virtual Tensor linear_subset(const Tensor& x, const Matrix& w, const VocabularySubset& rows);
   [[nodiscard]] virtual bool gains_from_subset() const { return false; }  ///< linear_subset() costs what its rows do
-  [[nodiscard]] virtual Tensor swiglu(const Tensor& gate, const Tensor& up) = 0;  // silu(gate) * up
+  /// silu(gate) * up; with a limit L above 0: min(silu(gate), L) * clip(up, -L, L).
+  [[nodiscard]] virtual Tensor swiglu(const Tensor& gate, const Tensor& up, float limit) = 0;
+  /// Columns in runs of one width: `to` runs, the i-th that of number from[i]. [R, n * width] -> [R, to * width]
+  [[nodiscard]] virtual Tensor pick_runs(const Tensor& x, std::span<const int> from, int width) = 0;
+  /// x [R, G * n] times sigmoid(gate [R, G]), each gate for one run of n columns.
+  [[nodiscard]] virtual Tensor gate_runs(const Tensor& x, const Tensor& gate) = 0;
 
   // The same, several at a time, for lanes where a step costs more than its arithmetic.
   [[nodiscard]] virtual std::vector<Tensor> linears(const Tensor& x, std::span<const Matrix* const> ws);  // one x
   [[nodiscard]] virtual Tensor linear_add(const Tensor& x, const Matrix& w, const Tensor& residual);  // residual + x w
-  [[nodiscard]] virtual Tensor gated_linear(const Tensor& x, const Matrix& gate, const Matrix& up);   // swiglu of both
+  [[nodiscard]] virtual Tensor gated_linear(
+      const Tensor& x, const Matrix& gate, const Matrix& up, float limit);  // swiglu of both
+
+  /// residual plus the chosen experts' MLPs, each times its weight, in order of falling scores.
+  ///   x, residual [R, D] · logits [R, E]  ->  [R, D]
+  [[nodiscard]] virtual Tensor routed_mlp(const RouterSpec& spec, const ExpertMlps& experts, const Tensor& x,
+      const Tensor& logits, const Tensor& residual) = 0;
 
   /// Norms and rotates k, appends k and v of every row, then attends for the rows in `query_rows` (ascending rows of
   /// the pass).

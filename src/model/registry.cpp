@@ -8,6 +8,10 @@ std::span<const Family> families() {
   static constexpr Family kFamilies[] = {
       {"qwen3_5", "qwen3_5", load_qwen3_5},
       {"qwen3_5_text", "qwen3_5", load_qwen3_5},
+      {"qwen3_5_moe", "qwen3_5_moe", load_qwen3_5},
+      {"qwen3_5_moe_text", "qwen3_5_moe", load_qwen3_5},
+      {"qwen3_5_mtp", "qwen3_5_moe", load_qwen3_5},
+      {"qwen3_next", "qwen3_next", load_qwen3_5},
   };
   return kFamilies;
 }

@@ -14,6 +14,7 @@ namespace foresay {
 
 /// What a family's loader is given. It fills `storage`, and `head_problem` when the head cannot be used.
 struct FamilyRequest {
+  std::string_view family;  ///< of the table's row
   const Checkpoint& checkpoint;
   Ops& ops;
   const ContractOverrides& overrides;

@@ -24,6 +24,12 @@ struct Matrix {
   std::shared_ptr<const Storage> storage;
 };
 
+/// The matrices [out, in] of a layer's experts, one shape for all.
+struct Experts {
+  int count = 0, out = 0, in = 0;
+  std::shared_ptr<const Storage> storage;
+};
+
 /// A float32 parameter vector: a norm's gain, a convolution's taps.
 struct Vector {
   int size = 0;

@@ -34,12 +34,18 @@ void WeightSource::wrong_shape(const TensorView& view, const std::string& expect
       name_of(view.dtype), describe_shape(view.shape));
 }
 
-Matrix WeightSource::matrix(const std::string& module, int out, int in) {
+StoredMatrix WeightSource::whole(const std::string& module, Shape leading, int out, int in) {
+  const auto shape = [&](std::int64_t columns) {
+    Shape all = leading;
+    all.insert(all.end(), {out, columns});
+    return all;
+  };
   StoredMatrix stored;
   stored.out = out;
   stored.in = in;
-  const std::string expected = describe_shape({out, in});
-  stored.weight = take(module + ".weight", expected);
+  const std::string expected = describe_shape(shape(in));
+  const bool bare = has(module) && !has(module + ".weight");  // fused experts have no suffix
+  stored.weight = take(bare ? module : module + ".weight", expected);
   stored.module = stored.weight.name;
   if (stored.module.ends_with(".weight")) stored.module.resize(stored.module.size() - 7);
 
@@ -48,14 +54,14 @@ Matrix WeightSource::matrix(const std::string& module, int out, int in) {
       wrong_shape(stored.weight,
           fmt::format("a float matrix {}, or packed words with {}.scales beside them", expected, stored.module));
     }
-    if (stored.weight.shape != Shape{out, in}) wrong_shape(stored.weight, expected);
+    if (stored.weight.shape != shape(in)) wrong_shape(stored.weight, expected);
     storage_.push_back({stored.module, std::string(name_of(stored.weight.dtype))});
-    return ops_.matrix(stored);
+    return stored;
   }
 
   stored.scales = take(module + ".scales", "");
   const QuantGeometry geometry = infer_geometry(stored.module, stored.weight, stored.scales, in);
-  const Shape words = {out, static_cast<std::int64_t>(in) * geometry.bits / 32}, groups = {out, in / geometry.group};
+  const Shape words = shape(static_cast<std::int64_t>(in) * geometry.bits / 32), groups = shape(in / geometry.group);
   if (stored.weight.shape != words)
     wrong_shape(stored.weight, fmt::format("U32 {} ({} of {})", describe_shape(words), describe(geometry), expected));
   if (stored.scales.shape != groups) wrong_shape(stored.scales, describe_shape(groups));
@@ -73,7 +79,33 @@ Matrix WeightSource::matrix(const std::string& module, int out, int in) {
   }
   stored.quant = geometry;
   storage_.push_back({stored.module, describe(geometry)});
-  return ops_.matrix(stored);
+  return stored;
+}
+
+StoredMatrix WeightSource::stored(const std::string& module, int out, int in) {
+  return whole(module, {}, out, in);
+}
+
+Matrix WeightSource::matrix(const std::string& module, int out, int in) {
+  return ops_.matrix(stored(module, out, in));
+}
+
+std::vector<StoredMatrix> WeightSource::stack(const std::string& module, int count, int out, int in) {
+  const StoredMatrix all = whole(module, {count}, out, in);
+  const auto matrix_of = [](const TensorView& view, int index) {
+    if (view.shape.empty()) return view;
+    TensorView one = view.part(index, 1);
+    one.shape.erase(one.shape.begin());
+    return one;
+  };
+  std::vector<StoredMatrix> each(static_cast<std::size_t>(count), all);
+  for (int i = 0; i < count; ++i) {
+    StoredMatrix& one = each[static_cast<std::size_t>(i)];
+    one.weight = matrix_of(all.weight, i);
+    one.scales = matrix_of(all.scales, i);
+    one.biases = matrix_of(all.biases, i);
+  }
+  return each;
 }
 
 std::vector<float> WeightSource::values(const std::string& tensor, int size) {

@@ -34,6 +34,10 @@ class WeightSource {
 
   /// `module`.weight [out, in], with .scales and .biases when quantised; the geometry comes from the shapes.
   [[nodiscard]] Matrix matrix(const std::string& module, int out, int in);
+  /// The same, not yet handed to the lane.
+  [[nodiscard]] StoredMatrix stored(const std::string& module, int out, int in);
+  /// `count` matrices in one tensor [count, out, in], `module` with or without ".weight" behind it.
+  [[nodiscard]] std::vector<StoredMatrix> stack(const std::string& module, int count, int out, int in);
 
   /// A whole tensor of `size` floats, as float32. Non-finite values are an error.
   [[nodiscard]] std::vector<float> values(const std::string& tensor, int size);
@@ -49,6 +53,8 @@ class WeightSource {
   void expect_all_taken() const;
 
  private:
+  /// A stored module, whole: shapes are `leading` and then those of a matrix [out, in].
+  StoredMatrix whole(const std::string& module, std::vector<std::int64_t> leading, int out, int in);
   TensorView take(const std::string& tensor, const std::string& expected_shape);
   [[noreturn]] void wrong_shape(const TensorView& view, const std::string& expected) const;
 

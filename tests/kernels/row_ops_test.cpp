@@ -90,7 +90,7 @@ TEST_P(RopeRow, TurnsHalfSplitPairsAndLeavesTheRest) {
 float silu(float x) {
   const float one = 1;
   float y = 0;
-  swiglu_row(&x, &one, 1, &y);
+  swiglu_row(&x, &one, 0, 1, &y);
   return y;
 }
 float gated(float x) {
@@ -128,7 +128,8 @@ TEST_P(Activations, RowOperationsGiveTheBitsOfTheReference) {
       rms_norm_row(x.data(), z.data(), 1e-6f, n, row.data()), add();
       gated_rms_norm_row(x.data(), z.data(), 1e-6f, x.data(), n, row.data()), add();
       l2_norm_row(x.data(), 1e-6f, 0.3f, n, row.data()), add();
-      swiglu_row(x.data(), z.data(), n, row.data()), add();
+      swiglu_row(x.data(), z.data(), 0, n, row.data()), add();
+      swiglu_row(x.data(), z.data(), 0.75f, n, row.data()), add();
       sigmoid_gate_row(x.data(), n, row.data()), add();
       add_row(x.data(), z.data(), n, row.data()), add();
       exp_row(x.data(), n, row.data()), add();
@@ -137,6 +138,22 @@ TEST_P(Activations, RowOperationsGiveTheBitsOfTheReference) {
     };
     EXPECT_EQ(all(), on_reference(all)) << n;
   }
+}
+
+TEST_P(Activations, AClampCutsTheGateAboveAndTheOtherOnBothSides) {
+  const std::vector<float> gates = {-20, -1, 0.1f, 2, 30}, ups = {-9, 0.25f, 9, -9, 0.5f};
+  std::vector<float> y(gates.size());
+  swiglu_row(gates.data(), ups.data(), 0.5f, static_cast<int>(y.size()), y.data());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const float gate = std::min(silu(gates[i]), 0.5f);
+    EXPECT_EQ(y[i], gate * std::clamp(ups[i], -0.5f, 0.5f)) << i;
+  }
+  EXPECT_LT(silu(-1), 0) << "a gate below zero is left as it is";
+  const float nan = NAN, one = 1;
+  swiglu_row(&nan, &one, 0.5f, 1, y.data());
+  EXPECT_TRUE(std::isnan(y[0]));
+  swiglu_row(&one, &nan, 0.5f, 1, y.data());
+  EXPECT_TRUE(std::isnan(y[0]));
 }
 
 TEST_P(RmsNorm, GatedIsTheNormTimesSiluOfTheGate) {

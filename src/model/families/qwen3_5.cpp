@@ -1,9 +1,10 @@
-// The qwen3_5 family (Qwen3.5, 3.6, 3.8 dense): gated attention and GatedDeltaNet layers, one MTP layer that is reused
-// at every draft step. Mathematics and tensor names: docs/families/qwen3_5.md.
+// The families of Qwen3-Next and Qwen3.5, 3.6, 3.8: gated attention and GatedDeltaNet layers, dense or with a mixture of
+// experts, one MTP layer that is reused at every draft step. Mathematics and tensor names: docs/families/qwen3_5.md.
 #include "model/families/qwen3_5_config.h"
 #include "model/families/qwen3_5_norms.h"
 
 #include <cmath>
+#include <variant>
 
 #include "base/error.h"
 #include "model/layers/layers.h"
@@ -15,12 +16,12 @@ namespace {
 
 constexpr int kMaxDepth = 8;
 
-/// One decoder layer: a mixer of either kind and a gated MLP, each behind its norm.
+/// One decoder layer: a mixer of either kind and an MLP of either kind, each behind its norm.
 struct Layer {
   Vector input_norm, post_norm;
   std::optional<Attention> attention;
   std::optional<GatedDeltaNet> recurrent;
-  GatedMlp mlp;
+  std::variant<GatedMlp, Moe> mlp;
 };
 
 struct Head {
@@ -51,7 +52,8 @@ class Qwen35 final : public Model {
  private:
   [[nodiscard]] AttentionSpec attention_spec() const;
   [[nodiscard]] KvShape kv_shape() const { return {config_.kv_heads, config_.head_dim, config_.head_dim}; }
-  Layer load_layer(WeightSource& source, const std::string& prefix, bool full_attention, bool zero_centred);
+  Layer load_layer(
+      WeightSource& source, const std::string& prefix, bool full_attention, bool sparse, bool zero_centred);
   void require_head() const;
   [[nodiscard]] Tensor mlp_part(const Layer& layer, const Tensor& x) const;  ///< [R, D] behind the mixer -> [R, D]
 
@@ -83,7 +85,8 @@ AttentionSpec Qwen35::attention_spec() const {
   return spec;
 }
 
-Layer Qwen35::load_layer(WeightSource& source, const std::string& prefix, bool full_attention, bool zero_centred) {
+Layer Qwen35::load_layer(
+    WeightSource& source, const std::string& prefix, bool full_attention, bool sparse, bool zero_centred) {
   Layer layer;
   layer.input_norm = source.gain(prefix + "input_layernorm.weight", config_.hidden, zero_centred);
   layer.post_norm = source.gain(prefix + "post_attention_layernorm.weight", config_.hidden, zero_centred);
@@ -93,15 +96,21 @@ Layer Qwen35::load_layer(WeightSource& source, const std::string& prefix, bool f
     layer.recurrent =
         GatedDeltaNet::load(source, prefix + "linear_attn.", config_.hidden, config_.recurrent, config_.norm_eps, ops_);
   }
-  layer.mlp = GatedMlp::load(source, prefix + "mlp.", config_.hidden, config_.intermediate);
+  if (sparse) {
+    layer.mlp = Moe::load(source, prefix + "mlp.", config_.moe, config_.hidden,
+        {.chosen = config_.moe.chosen, .bias = {}, .normalise = config_.normalise_chosen}, ops_);
+  } else {
+    layer.mlp = GatedMlp::load(source, prefix + "mlp.", config_.hidden, config_.intermediate);
+  }
   return layer;
 }
 
 void Qwen35::load_trunk(WeightSource& source, bool zero_centred) {
   embedding_ = source.matrix("embed_tokens", config_.vocab, config_.hidden);
   for (int i = 0; i < config_.layers; ++i) {
+    const auto at = static_cast<std::size_t>(i);
     layers_.push_back(load_layer(
-        source, fmt::format("layers.{}.", i), config_.full_attention[static_cast<std::size_t>(i)], zero_centred));
+        source, fmt::format("layers.{}.", i), config_.full_attention[at], config_.sparse[at], zero_centred));
   }
   final_norm_ = source.gain("norm.weight", config_.hidden, zero_centred);
   output_ = config_.tied ? embedding_ : source.matrix("lm_head", config_.vocab, config_.hidden);
@@ -113,7 +122,7 @@ void Qwen35::load_head(WeightSource& source, bool zero_centred) {
   head.hidden_norm = source.gain("pre_fc_norm_hidden.weight", config_.hidden, zero_centred);
   head.final_norm = source.gain("norm.weight", config_.hidden, zero_centred);
   head.fusion = source.matrix("fc", config_.hidden, 2 * config_.hidden);
-  head.layer = load_layer(source, "layers.0.", /*full_attention=*/true, zero_centred);
+  head.layer = load_layer(source, "layers.0.", /*full_attention=*/true, config_.moe.experts > 0, zero_centred);
   head_ = std::move(head);
 }
 
@@ -139,7 +148,7 @@ void Qwen35::require_head() const {
 Tensor Qwen35::mlp_part(const Layer& layer, const Tensor& x) const {
   const Tensor n = ops_.rms_norm(x, layer.post_norm, config_.norm_eps);
   ops_.observe("post_norm", n);
-  return layer.mlp.forward(ops_, n, x);
+  return std::visit([&](const auto& mlp) { return mlp.forward(ops_, n, x); }, layer.mlp);
 }
 
 Forward Qwen35::forward(const Pass& pass) const {
@@ -277,7 +286,7 @@ FamilyResult load_qwen3_5(const FamilyRequest& request) {
   }
 
   auto model = std::make_unique<Qwen35>(request.ops, config);
-  model->info_ = {.family = "qwen3_5",
+  model->info_ = {.family = std::string(request.family),
       .model_type = checkpoint.config().string("model_type"),
       .layers = config.layers,
       .hidden = config.hidden,

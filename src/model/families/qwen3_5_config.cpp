@@ -79,6 +79,23 @@ std::vector<bool> read_layer_types(const Config& text, int layers) {
   return full;
 }
 
+/// The sizes of a mixture, and which layers have one: all but mlp_only_layers, and of those every decoder_sparse_step-th.
+void read_experts(const Config& text, Qwen35Config& c) {
+  c.sparse.assign(static_cast<std::size_t>(c.layers), false);
+  c.moe.experts = text.maybe_integer("num_experts", 0, 65536).value_or(0);
+  if (c.moe.experts == 0) return;
+  c.moe.chosen = text.integer("num_experts_per_tok", 1, c.moe.experts);
+  c.moe.width = text.integer("moe_intermediate_size", 1, kMost);
+  c.moe.shared_width = text.maybe_integer("shared_expert_intermediate_size", 0, kMost).value_or(0);
+  c.moe.shared_gated = true;
+  c.normalise_chosen = text.maybe_boolean("norm_topk_prob").value_or(true);
+  const int step = text.maybe_integer("decoder_sparse_step", 1, kMost).value_or(1);
+  for (int i = 0; i < c.layers; ++i) c.sparse[static_cast<std::size_t>(i)] = (i + 1) % step == 0;
+  for (const int layer : text.maybe_integers("mlp_only_layers", 0, kMost).value_or(std::vector<int>{})) {
+    if (layer < c.layers) c.sparse[static_cast<std::size_t>(layer)] = false;
+  }
+}
+
 /// First non-zero of the four places that count MTP layers.
 int read_head_layers(const Config& text, const Config& top) {
   for (const auto& [config, key] : {std::pair{&text, "mtp_num_hidden_layers"}, {&text, "num_nextn_predict_layers"},
@@ -128,15 +145,12 @@ Qwen35Config Qwen35Config::read(const Checkpoint& checkpoint, Report& report) {
   const Config& top = checkpoint.config();
   const Config& text = checkpoint.text_config();
   Qwen35Config c;
-  if (text.maybe_integer("num_experts", 0, kMost).value_or(0) > 0) {
-    fail(ErrorCode::unsupported,
-        "[load] {}: num_experts is set: mixture-of-experts checkpoints of this family are not supported yet",
-        text.where());
-  }
   c.hidden = text.integer("hidden_size", 1, kMost);
   c.layers = text.integer("num_hidden_layers", 1, 10000);
   c.vocab = text.integer("vocab_size", 1, kMost);
-  c.intermediate = text.integer("intermediate_size", 1, kMost);
+  read_experts(text, c);
+  const bool is_sparse = std::ranges::count(c.sparse, true) == c.layers;
+  c.intermediate = is_sparse ? 0 : text.integer("intermediate_size", 1, kMost);
   c.context = text.integer("max_position_embeddings", 1, 1 << 30);
   c.heads = text.integer("num_attention_heads", 1, 65536);
   c.kv_heads = text.integer("num_key_value_heads", 1, 65536);

@@ -8,6 +8,7 @@
 #include "base/report.h"
 #include "checkpoint/checkpoint.h"
 #include "model/contract.h"
+#include "model/layers/moe.h"
 #include "model/ops.h"
 
 namespace foresay {
@@ -18,14 +19,16 @@ struct Qwen35Config {
   float norm_eps = 1e-6f;
   RecurrentShape recurrent;
   std::vector<bool> full_attention;  ///< per layer; the others are GatedDeltaNet
+  MoeShape moe;                      ///< experts 0 in a dense model
+  bool normalise_chosen = true;      ///< the weights of a row's experts sum to 1
+  std::vector<bool> sparse;          ///< per layer: a mixture; the others are dense
   Rope rope;
   bool tied = false;
   int head_layers = 0;                                    ///< declared MTP layers
   std::optional<Decided<HiddenState>> hidden_state_mode;  ///< mtp_hidden_state_mode, where given
 
   /// Throws ErrorCode::checkpoint for missing, impossible or contradictory values, ErrorCode::unsupported for variants
-  /// that no released dense checkpoint has (attn_output_gate false, dedicated MTP embeddings, several MTP layers,
-  /// experts).
+  /// that no released checkpoint has (attn_output_gate false, biases, other activations).
   static Qwen35Config read(const Checkpoint& checkpoint, Report& report);
 };
 

@@ -1,5 +1,8 @@
 #include "model/layers/layers.h"
 
+#include <numeric>
+#include <utility>
+
 #include "base/error.h"
 
 namespace foresay {
@@ -11,7 +14,7 @@ GatedMlp GatedMlp::load(WeightSource& source, const std::string& prefix, int hid
 
 Tensor GatedMlp::forward(Ops& ops, const Tensor& x, const Tensor& residual) const {
   const TapScope scope(ops.tap(), "mlp.");
-  const Tensor inner = ops.gated_linear(x, gate, up);  // [R, width]
+  const Tensor inner = ops.gated_linear(x, gate, up, limit);  // [R, width]
   ops.observe("inner", inner);
   Tensor y = ops.linear_add(inner, down, residual);
   ops.observe("sum", y);
@@ -60,14 +63,42 @@ Tensor Attention::forward(Ops& ops, const Tensor& x, const Tensor& residual, std
   return y;
 }
 
+namespace {
+
+/// Fused products to qkv, z, b, a. A key head's block of the first is its q, its k, and the v and then the z of its
+/// value heads; of the second the b and then the a of those.
+std::vector<Tensor> split_by_key_head(Ops& ops, const Tensor& qkvz, const Tensor& ba, const RecurrentShape& shape) {
+  const int run = std::gcd(shape.key_dim, shape.value_dim), share = shape.value_heads / shape.key_heads;
+  const int k = shape.key_dim / run, v = share * shape.value_dim / run, block = 2 * k + 2 * v;  // in runs
+  const auto pick = [&](const Tensor& from, int width, int per_block, std::span<const std::pair<int, int>> parts) {
+    std::vector<int> runs;
+    for (const auto& [first, count] : parts) {
+      for (int head = 0; head < shape.key_heads; ++head) {
+        for (int i = 0; i < count; ++i) runs.push_back(head * per_block + first + i);
+      }
+    }
+    return ops.pick_runs(from, runs, width);
+  };
+  const std::pair<int, int> qkv[] = {{0, k}, {k, k}, {2 * k, v}}, z[] = {{2 * k + v, v}}, b[] = {{0, share}},
+                            a[] = {{share, share}};
+  return {pick(qkvz, run, block, qkv), pick(qkvz, run, block, z), pick(ba, 1, 2 * share, b), pick(ba, 1, 2 * share, a)};
+}
+
+}  // namespace
+
 GatedDeltaNet GatedDeltaNet::load(WeightSource& source, const std::string& prefix, int hidden,
     const RecurrentShape& shape, float norm_eps, Ops& ops) {
   const int v_width = shape.value_heads * shape.value_dim;
   GatedDeltaNet net;
-  net.qkv = source.matrix(prefix + "in_proj_qkv", shape.conv_channels, hidden);
-  net.z = source.matrix(prefix + "in_proj_z", v_width, hidden);
-  net.b = source.matrix(prefix + "in_proj_b", shape.value_heads, hidden);
-  net.a = source.matrix(prefix + "in_proj_a", shape.value_heads, hidden);
+  if (source.has(prefix + "in_proj_qkvz.weight")) {
+    net.in.push_back(source.matrix(prefix + "in_proj_qkvz", shape.conv_channels + v_width, hidden));
+    net.in.push_back(source.matrix(prefix + "in_proj_ba", 2 * shape.value_heads, hidden));
+  } else {
+    net.in.push_back(source.matrix(prefix + "in_proj_qkv", shape.conv_channels, hidden));
+    net.in.push_back(source.matrix(prefix + "in_proj_z", v_width, hidden));
+    net.in.push_back(source.matrix(prefix + "in_proj_b", shape.value_heads, hidden));
+    net.in.push_back(source.matrix(prefix + "in_proj_a", shape.value_heads, hidden));
+  }
   net.out = source.matrix(prefix + "out_proj", hidden, v_width);
   net.spec.shape = shape;
   net.spec.norm_eps = norm_eps;
@@ -98,8 +129,10 @@ GatedDeltaNet GatedDeltaNet::load(WeightSource& source, const std::string& prefi
 Tensor GatedDeltaNet::forward(
     Ops& ops, const Tensor& x, const Tensor& residual, std::span<const CacheSlice> slices) const {
   const TapScope scope(ops.tap(), "recurrent.");
-  const Matrix* all[] = {&qkv, &z, &b, &a};
-  const std::vector<Tensor> products = ops.linears(x, all);
+  std::vector<const Matrix*> all;
+  for (const Matrix& each : in) all.push_back(&each);
+  std::vector<Tensor> products = ops.linears(x, all);
+  if (products.size() == 2) products = split_by_key_head(ops, products[0], products[1], spec.shape);
   const Tensor &u = products[0], &gate = products[1], &beta = products[2], &decay = products[3];
   ops.observe("qkv", u);
   ops.observe("z", gate);

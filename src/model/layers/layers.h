@@ -3,6 +3,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "model/ops.h"
 #include "model/weight_source.h"
@@ -14,6 +15,7 @@ namespace foresay {
 /// residual + down(silu(gate(x)) * up(x)).
 struct GatedMlp {
   Matrix gate, up, down;
+  float limit = 0;  ///< as Ops::swiglu
 
   /// Takes gate_proj, up_proj, down_proj under `prefix` ("layers.0.mlp.").
   static GatedMlp load(WeightSource& source, const std::string& prefix, int hidden, int width);
@@ -33,11 +35,13 @@ struct Attention {
       std::span<const CacheSlice> slices) const;
 };
 
-/// GatedDeltaNet in the split layout: in_proj_qkv, in_proj_z, in_proj_b, in_proj_a, conv1d, A_log, dt_bias, norm,
-/// out_proj.
+/// GatedDeltaNet: projections, conv1d, A_log, dt_bias, norm, out_proj. The projections are split (in_proj_qkv, in_proj_z,
+/// in_proj_b, in_proj_a), or fused (in_proj_qkvz, in_proj_ba) with their rows grouped by key head; then their products
+/// are put in the split order.
 struct GatedDeltaNet {
   GatedDeltaSpec spec;
-  Matrix qkv, z, b, a, out;
+  std::vector<Matrix> in;  ///< qkv, z, b, a; or qkvz, ba
+  Matrix out;
 
   static GatedDeltaNet load(WeightSource& source, const std::string& prefix, int hidden, const RecurrentShape& shape,
       float norm_eps, Ops& ops);

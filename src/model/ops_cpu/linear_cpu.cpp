@@ -57,21 +57,22 @@ void CpuOps::prepare(const Tensor& x, const WeightView& w) {
 
 void CpuOps::multiply_range(const Tensor& x, const Product& product, int first, int last) const {
   const WeightView& w = *product.w;
+  const int rows = product.rows < 0 ? x.rows : product.rows;
   if (reads_int8(w)) {
     thread_local std::vector<std::byte> scratch;
     if (scratch.size() < int8_scratch(w))
       scratch.resize(int8_scratch(w));  // never smaller: growing again would zero it
     const auto& slot = cpu::floats(x).quantised[static_cast<std::size_t>(int8_order(w))];
-    linear_int8(slot->rows, w, product.which, product.out, first, last, scratch.data());
+    linear_int8(slot->rows.part(product.first_row, rows), w, product.which, product.out, first, last, scratch.data());
   } else {
     thread_local std::vector<float> scratch;
     scratch.resize(static_cast<std::size_t>(w.in) * kLinearTile);
     if (product.which == nullptr) {
-      foresay::linear(cpu::data(x), x.rows, w, product.out, first, last, scratch.data());
+      foresay::linear(cpu::row(x, product.first_row), rows, w, product.out, first, last, scratch.data());
       return;
     }
     for (int n = first; n < last; ++n) {
-      foresay::linear(cpu::data(x), x.rows, rows_of(w, product.which[n], w.out), product.out + n, 0, 1, scratch.data());
+      foresay::linear(cpu::row(x, product.first_row), rows, rows_of(w, product.which[n], w.out), product.out + n, 0, 1, scratch.data());
     }
   }
 }
@@ -87,8 +88,9 @@ void CpuOps::multiply(const Tensor& x, std::span<const Product> products) {
   pool_.parallel_for(
       tiles, tiles_per_part(tiles, row_bytes(*products.front().w), pool_.threads()), [&](int first, int last) {
         for (const Product& product : products) {
+          if (last <= 0) break;
           const int own = tiles_of(product.outputs);
-          if (first < own && last > 0) {
+          if (first < own) {
             multiply_range(x, product, std::max(first, 0) * kTile, std::min(last * kTile, product.outputs));
           }
           first -= own;
@@ -159,12 +161,14 @@ Tensor CpuOps::linear_add(const Tensor& x, const Matrix& w, const Tensor& residu
   return std::move(out).done();
 }
 
-Tensor CpuOps::gated_linear(const Tensor& x, const Matrix& gate, const Matrix& up) {
+Tensor CpuOps::gated_linear(const Tensor& x, const Matrix& gate, const Matrix& up, float limit) {
   const ProfileScope timed(profile(), "gated_linear");
   cpu::Builder g = make(x.rows, gate.out), u = make(x.rows, up.out);
   const Product products[] = {{&cpu::view(gate), g.row(0)}, {&cpu::view(up), u.row(0)}};
   multiply_together(x, products, [&](int first, int last) {
-    for (int r = 0; r < x.rows; ++r) swiglu_row(g.row(r) + first, u.row(r) + first, last - first, g.row(r) + first);
+    for (int r = 0; r < x.rows; ++r) {
+      swiglu_row(g.row(r) + first, u.row(r) + first, limit, last - first, g.row(r) + first);
+    }
   });
   return std::move(g).done();
 }

@@ -69,7 +69,7 @@ std::string CpuOps::describe() const {
       name_of(current_isa()), activations_ == CpuActivations::int8 ? "int8" : "float");
 }
 
-Matrix CpuOps::matrix(const StoredMatrix& stored) {
+std::shared_ptr<const cpu::Weights> cpu::weights_of(const StoredMatrix& stored) {
   auto weights = std::make_shared<cpu::Weights>();
   weights->stored = stored;
   WeightView& view = weights->view;
@@ -88,7 +88,12 @@ Matrix CpuOps::matrix(const StoredMatrix& stored) {
   } else {
     view.type = weight_type(stored.weight.dtype, stored.module);
   }
-  return {stored.out, stored.in, std::move(weights)};
+  view.decides = stored.decides;
+  return weights;
+}
+
+Matrix CpuOps::matrix(const StoredMatrix& stored) {
+  return {stored.out, stored.in, cpu::weights_of(stored)};
 }
 
 Vector CpuOps::vector(std::vector<float> values) {
@@ -181,11 +186,37 @@ Tensor CpuOps::rms_norm(const Tensor& x, const Vector& gain, float eps) {
   return std::move(out).done();
 }
 
-Tensor CpuOps::swiglu(const Tensor& gate, const Tensor& up) {
+Tensor CpuOps::swiglu(const Tensor& gate, const Tensor& up, float limit) {
   const ProfileScope timed(profile(), "swiglu");
   check(gate.rows == up.rows && gate.width == up.width, "swiglu", "shapes differ");
   Builder out = make(gate.rows, gate.width);
-  for_rows(gate.rows, [&](int r) { swiglu_row(cpu::row(gate, r), cpu::row(up, r), gate.width, out.row(r)); });
+  for_rows(gate.rows, [&](int r) { swiglu_row(cpu::row(gate, r), cpu::row(up, r), limit, gate.width, out.row(r)); });
+  return std::move(out).done();
+}
+
+Tensor CpuOps::pick_runs(const Tensor& x, std::span<const int> from, int width) {
+  const ProfileScope timed(profile(), "pick_runs");
+  Builder out = make(x.rows, static_cast<int>(from.size()) * width);
+  for (const int run : from) check(run >= 0 && (run + 1) * width <= x.width, "pick_runs", "run outside the row");
+  for_rows(x.rows, [&](int r) {
+    float* to = out.row(r);
+    for (const int run : from) to = std::copy_n(cpu::row(x, r) + run * width, width, to);
+  });
+  return std::move(out).done();
+}
+
+Tensor CpuOps::gate_runs(const Tensor& x, const Tensor& gate) {
+  const ProfileScope timed(profile(), "gate_runs");
+  check(gate.rows == x.rows && gate.width > 0 && x.width % gate.width == 0, "gate_runs", "shapes differ");
+  const int width = x.width / gate.width;
+  Builder out = make(x.rows, x.width);
+  for_rows(x.rows, [&](int r) {
+    for (int run = 0; run < gate.width; ++run) {
+      const float* from = cpu::row(x, r) + run * width;
+      const float share = sigmoid(cpu::row(gate, r)[run]);
+      std::transform(from, from + width, out.row(r) + run * width, [&](float value) { return value * share; });
+    }
+  });
   return std::move(out).done();
 }
 

@@ -20,6 +20,7 @@ class CpuOps final : public Ops {
   [[nodiscard]] double tie_tolerance() const override { return 0; }
   [[nodiscard]] Matrix matrix(const StoredMatrix& stored) override;
   [[nodiscard]] Vector vector(std::vector<float> values) override;
+  [[nodiscard]] Experts experts(std::span<const StoredMatrix> each) override;
   [[nodiscard]] std::unique_ptr<Cache> make_kv_cache(const KvShape& shape) override;
   [[nodiscard]] std::unique_ptr<Cache> make_recurrent_cache(const RecurrentShape& shape) override;
 
@@ -33,10 +34,14 @@ class CpuOps final : public Ops {
   [[nodiscard]] Tensor linear(const Tensor& x, const Matrix& w) override;
   [[nodiscard]] Tensor linear_subset(const Tensor& x, const Matrix& w, const VocabularySubset& rows) override;
   [[nodiscard]] bool gains_from_subset() const override { return true; }
-  [[nodiscard]] Tensor swiglu(const Tensor& gate, const Tensor& up) override;
+  [[nodiscard]] Tensor swiglu(const Tensor& gate, const Tensor& up, float limit) override;
+  [[nodiscard]] Tensor pick_runs(const Tensor& x, std::span<const int> from, int width) override;
+  [[nodiscard]] Tensor gate_runs(const Tensor& x, const Tensor& gate) override;
   [[nodiscard]] std::vector<Tensor> linears(const Tensor& x, std::span<const Matrix* const> ws) override;
   [[nodiscard]] Tensor linear_add(const Tensor& x, const Matrix& w, const Tensor& residual) override;
-  [[nodiscard]] Tensor gated_linear(const Tensor& x, const Matrix& gate, const Matrix& up) override;
+  [[nodiscard]] Tensor gated_linear(const Tensor& x, const Matrix& gate, const Matrix& up, float limit) override;
+  [[nodiscard]] Tensor routed_mlp(const RouterSpec& spec, const ExpertMlps& experts, const Tensor& x,
+      const Tensor& logits, const Tensor& residual) override;
   Tensor attention(const AttentionSpec& spec, const Tensor& q, std::span<const int> query_rows, const Tensor& k,
       const Tensor& v, std::span<const CacheSlice> slices) override;
   [[nodiscard]] Tensor gated_delta(const GatedDeltaSpec& spec, const Tensor& qkv, const Tensor& z, const Tensor& b,
@@ -46,13 +51,16 @@ class CpuOps final : public Ops {
   [[nodiscard]] std::span<const float> read(const Tensor& x) override;
 
  private:
-  /// One matrix of a product and where it goes; what is done to outputs [first, last) of every row once they are there.
+  /// One matrix of a product and where it goes.
   struct Product {
     const WeightView* w;
     float* out;  ///< [rows, outputs]  stride w->out
     int outputs = w->out;
     const int* which = nullptr;  ///< weight row of each output; null: they are numbered alike
+    int first_row = 0;           ///< of x
+    int rows = -1;               ///< of x, from there on; -1: all
   };
+  /// What is done to outputs [first, last) of every row once they are there.
   using Finish = std::function<void(int first, int last)>;
 
   [[nodiscard]] cpu::Builder make(int rows, int width) const { return {buffers_, rows, width}; }
@@ -62,7 +70,7 @@ class CpuOps final : public Ops {
   void multiply_together(const Tensor& x, std::span<const Product> products, const Finish& finish);
   void multiply_range(const Tensor& x, const Product& product, int first, int last) const;
   [[nodiscard]] bool reads_int8(const WeightView& w) const {
-    return activations_ == CpuActivations::int8 && takes_int8(w);
+    return activations_ == CpuActivations::int8 && takes_int8(w) && !w.decides;
   }
   void prepare(const Tensor& x, const WeightView& w);
   [[nodiscard]] const float* angles(const Rope& rope, std::span<const int> positions);

@@ -37,6 +37,14 @@ struct Weights final : Storage {
   StoredMatrix stored;
 };
 
+/// Throws ErrorCode::unsupported for values that are not f32, f16 or bf16.
+[[nodiscard]] std::shared_ptr<const Weights> weights_of(const StoredMatrix& stored);
+
+/// The matrices of a layer's experts.
+struct ExpertWeights final : Storage {
+  std::vector<std::shared_ptr<const Weights>> each;
+};
+
 /// A tensor under construction: the handle is made once the rows are written. Its memory is not initialised.
 class Builder {
  public:
@@ -69,6 +77,9 @@ class Builder {
 }
 [[nodiscard]] inline const WeightView& view(const Matrix& w) {
   return static_cast<const Weights&>(*w.storage).view;
+}
+[[nodiscard]] inline const WeightView& view(const Experts& w, int expert) {
+  return static_cast<const ExpertWeights&>(*w.storage).each[static_cast<std::size_t>(expert)]->view;
 }
 
 /// Bugs, not user errors: throws ErrorCode::internal naming the operation.

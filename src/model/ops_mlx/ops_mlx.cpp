@@ -29,6 +29,12 @@ mx::array rows(const mx::array& x, int first, int count) {
   return mx::slice(x, std::move(start), std::move(stop));
 }
 
+mx::array swiglu(const mx::array& gate, const mx::array& up, float limit) {
+  const mx::array activated = mx::multiply(gate, mx::sigmoid(gate));
+  if (limit <= 0) return mx::multiply(activated, up);
+  return mx::multiply(mx::minimum(activated, mx::array(limit)), mx::clip(up, mx::array(-limit), mx::array(limit)));
+}
+
 std::vector<CacheSlice> in_row_order(std::span<const CacheSlice> slices) {
   std::vector<CacheSlice> sorted(slices.begin(), slices.end());
   std::ranges::sort(sorted, {}, &CacheSlice::first);
@@ -153,10 +159,22 @@ Tensor MlxOps::linear(const Tensor& x, const Matrix& w) {
   return tensor(static_cast<const on_mlx::Weights&>(*w.storage).product(array(x)));
 }
 
-Tensor MlxOps::swiglu(const Tensor& gate, const Tensor& up) {
+Tensor MlxOps::swiglu(const Tensor& gate, const Tensor& up, float limit) {
   check(gate.rows == up.rows && gate.width == up.width, "swiglu", "shapes differ");
-  const mx::array& g = array(gate);
-  return tensor(mx::multiply(mx::multiply(g, mx::sigmoid(g)), array(up)));
+  return tensor(on_mlx::swiglu(array(gate), array(up), limit));
+}
+
+Tensor MlxOps::pick_runs(const Tensor& x, std::span<const int> from, int width) {
+  const int runs = x.width / width;
+  for (const int run : from) check(run >= 0 && run < runs, "pick_runs", "run outside the row");
+  const mx::array cut = mx::reshape(array(x), {x.rows, runs, width});
+  return tensor(mx::reshape(mx::take(cut, indices(from), 1), {x.rows, static_cast<int>(from.size()) * width}));
+}
+
+Tensor MlxOps::gate_runs(const Tensor& x, const Tensor& gate) {
+  check(gate.rows == x.rows && gate.width > 0 && x.width % gate.width == 0, "gate_runs", "shapes differ");
+  const mx::array cut = mx::reshape(array(x), {x.rows, gate.width, x.width / gate.width});
+  return tensor(mx::reshape(mx::multiply(cut, mx::expand_dims(mx::sigmoid(array(gate)), 2)), {x.rows, x.width}));
 }
 
 Tensor MlxOps::from_host(int rows, int width, std::span<const float> values) {

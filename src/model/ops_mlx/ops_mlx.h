@@ -29,6 +29,7 @@ class MlxOps final : public Ops {
   [[nodiscard]] double tie_tolerance() const override { return 1e-3; }
   [[nodiscard]] Matrix matrix(const StoredMatrix& stored) override;
   [[nodiscard]] Vector vector(std::vector<float> values) override;
+  [[nodiscard]] Experts experts(std::span<const StoredMatrix> each) override;
   [[nodiscard]] std::unique_ptr<Cache> make_kv_cache(const KvShape& shape) override;
   [[nodiscard]] std::unique_ptr<Cache> make_recurrent_cache(const RecurrentShape& shape) override;
 
@@ -40,7 +41,11 @@ class MlxOps final : public Ops {
   [[nodiscard]] Tensor mix(const Tensor& a, const Tensor& b, float share) override;
   [[nodiscard]] Tensor rms_norm(const Tensor& x, const Vector& gain, float eps) override;
   [[nodiscard]] Tensor linear(const Tensor& x, const Matrix& w) override;
-  [[nodiscard]] Tensor swiglu(const Tensor& gate, const Tensor& up) override;
+  [[nodiscard]] Tensor swiglu(const Tensor& gate, const Tensor& up, float limit) override;
+  [[nodiscard]] Tensor pick_runs(const Tensor& x, std::span<const int> from, int width) override;
+  [[nodiscard]] Tensor gate_runs(const Tensor& x, const Tensor& gate) override;
+  [[nodiscard]] Tensor routed_mlp(const RouterSpec& spec, const ExpertMlps& experts, const Tensor& x,
+      const Tensor& logits, const Tensor& residual) override;
   Tensor attention(const AttentionSpec& spec, const Tensor& q, std::span<const int> query_rows, const Tensor& k,
       const Tensor& v, std::span<const CacheSlice> slices) override;
   [[nodiscard]] Tensor gated_delta(const GatedDeltaSpec& spec, const Tensor& qkv, const Tensor& z, const Tensor& b,
@@ -73,6 +78,8 @@ struct Array final : Storage {
 [[nodiscard]] Tensor tensor(mx::array value);  ///< [rows, width]
 /// Rows [first, first + count) along the first axis.
 [[nodiscard]] mx::array rows(const mx::array& x, int first, int count);
+/// As Ops::swiglu, of any shape.
+[[nodiscard]] mx::array swiglu(const mx::array& gate, const mx::array& up, float limit);
 /// The slices in order of their rows, as results are put together again.
 [[nodiscard]] std::vector<CacheSlice> in_row_order(std::span<const CacheSlice> slices);
 

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "checkpoint/quantisation.h"
 #include "model/tensor.h"
@@ -29,9 +30,26 @@ class Weights final : public Storage {
   void load() const;
 
   mutable StoredMatrix stored_;  ///< holds the mapped file until load()
-  bool widen_;
-  mx::Dtype compute_ = mx::float32;  ///< type that products run in
+  mx::Dtype compute_;   ///< type that products run in
   std::string mode_;                 ///< MLX's name of the packing; empty for a raw matrix
+  mutable std::optional<mx::array> weight_, scales_, biases_;
+};
+
+/// The matrices of a layer's experts, stacked: [E, out, in] or packed. Otherwise as Weights.
+class ExpertWeights final : public Storage {
+ public:
+  ExpertWeights(std::vector<StoredMatrix> each, bool widen);
+
+  /// x float32 [R, n, 1, in], of which row r goes through the experts ids [R, k]; n is k, or 1 where one input goes
+  /// through all of them. -> float32 [R, k, 1, out]
+  [[nodiscard]] mx::array product(const mx::array& x, const mx::array& ids) const;
+
+ private:
+  void load() const;
+
+  mutable std::vector<StoredMatrix> each_;  ///< hold the mapped file until load()
+  std::optional<QuantGeometry> quant_;
+  mx::Dtype compute_ = mx::float32;
   mutable std::optional<mx::array> weight_, scales_, biases_;
 };
 
