@@ -39,7 +39,8 @@ class Collector {
 /// states and leave again.
 void evaluate_head(const Model& model, std::span<const TokenId> ids, const Tensor& hidden, int depth, Evaluation& out) {
   Ops& ops = model.ops();
-  const auto caches = model.make_head_caches();
+  const HeadCaches sets = model.make_head_caches();
+  CacheSet& caches = *sets.front();
   const int positions = static_cast<int>(ids.size());
   const std::vector<int> only_row = {0};
   out.mtp_logits.resize(static_cast<std::size_t>(std::min(depth, positions - 1)));
@@ -50,13 +51,13 @@ void evaluate_head(const Model& model, std::span<const TokenId> ids, const Tenso
       pass.step = step;
       pass.hidden = recycled;
       pass.tokens = {ids[static_cast<std::size_t>(t + step)]};
-      pass.slices = {{0, 1, caches.get(), false}};
-      pass.output_rows = only_row;
+      pass.slices = {{0, 1, &caches, false}};
+      pass.output_rows = pass.logit_rows = only_row;
       HeadForward forward = model.draft(pass);
       append(out.mtp_logits[static_cast<std::size_t>(step - 1)], ops.read(forward.logits));
       recycled = std::move(forward.recycled);
     }
-    caches->truncate(t + 1);
+    caches.truncate(t + 1);
   }
 }
 

@@ -122,7 +122,11 @@ class TimedModel final : public Model {
   [[nodiscard]] const Contract& contract() const override { return contract_; }
   [[nodiscard]] Ops& ops() const override { return *ops_; }
   [[nodiscard]] std::unique_ptr<CacheSet> make_caches() const override { return make({true, false, true}); }
-  [[nodiscard]] std::unique_ptr<CacheSet> make_head_caches() const override { return make({true}); }
+  [[nodiscard]] HeadCaches make_head_caches() const override {
+    HeadCaches sets;
+    sets.push_back(make({true}));
+    return sets;
+  }
   [[nodiscard]] Forward forward(const Pass& pass) const override {
     auto& self = const_cast<TimedModel&>(*this);
     ++self.forwards;

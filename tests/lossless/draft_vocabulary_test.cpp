@@ -42,15 +42,17 @@ TEST_P(DraftVocabularyRuns, HeadLogitsOfAPartAreTheVeryValuesOfTheWhole) {
   for (const VocabularySubset& part : {VocabularySubset{vocab / 4, {vocab / 3, vocab / 3 + 1, vocab - 1}},
            VocabularySubset{0, {0, 5}}, VocabularySubset{1, {}}, VocabularySubset{vocab, {}}}) {
     const auto head = [&](const VocabularySubset* vocabulary) {
-      const auto trunk = model.make_caches(), caches = model.make_head_caches();
+      const auto trunk = model.make_caches();
+      const HeadCaches caches = model.make_head_caches();
       Pass pass;
       pass.tokens.assign(text.begin(), text.end() - 1);
       pass.slices = {{0, static_cast<int>(text.size()) - 1, trunk.get(), false}};
       HeadPass draft;
       draft.hidden = model.head_input(model.forward(pass));
       draft.tokens.assign(text.begin() + 1, text.end());
-      draft.slices = {{0, static_cast<int>(text.size()) - 1, caches.get(), false}};
+      draft.slices = {{0, static_cast<int>(text.size()) - 1, caches.front().get(), false}};
       draft.output_rows = {1, 4};
+      draft.logit_rows = {0, 1};
       draft.vocabulary = vocabulary;
       const HeadForward forward = model.draft(draft);
       EXPECT_EQ(forward.logits.width, vocabulary != nullptr ? vocabulary->size() : vocab);

@@ -175,6 +175,35 @@ TEST_P(RowInvariance, BorrowersOfASnapshotDoNotMeet) {
       same_bits(rows.logits, std::span(from_snapshot.logits).subspan(kShared * static_cast<std::size_t>(truth.vocab))));
 }
 
+// Identical: which rows ask for logits changes neither these nor the recycled states.
+TEST_P(RowInvariance, HeadLogitsOfSomeRowsAreThoseOfAll) {
+  const Model& model = subject_().model();
+  const Ids ids = subject_().prompt(8);
+  const auto head = [&](std::vector<int> logit_rows) {
+    const auto trunk = model.make_caches();
+    const HeadCaches caches = model.make_head_caches();
+    HeadPass pass;
+    pass.hidden = model.head_input(
+        model.forward({.tokens = {ids.begin(), ids.end() - 1}, .slices = {{0, 7, trunk.get()}}, .logit_rows = {}}));
+    pass.tokens.assign(ids.begin() + 1, ids.end());
+    pass.slices = {{0, 7, caches.front().get()}};
+    pass.output_rows = {1, 2, 5, 6};
+    pass.logit_rows = std::move(logit_rows);
+    HeadForward forward = model.draft(pass);
+    EXPECT_EQ(forward.recycled.rows, 4);
+    EXPECT_EQ(forward.logits.rows, static_cast<int>(pass.logit_rows.size()));
+    return forward;
+  };
+  const HeadForward all = head({0, 1, 2, 3}), some = head({3, 1}), none = head({});
+  const auto states = model.ops().read(all.recycled), logits = model.ops().read(all.logits);
+  EXPECT_TRUE(same_bits(model.ops().read(some.recycled), states));
+  EXPECT_TRUE(same_bits(model.ops().read(none.recycled), states));
+  const auto found = model.ops().read(some.logits);
+  const int vocab = model.info().vocab;
+  EXPECT_TRUE(same_bits(row(found, 0, vocab), row(logits, 3, vocab)));
+  EXPECT_TRUE(same_bits(row(found, 1, vocab), row(logits, 1, vocab)));
+}
+
 INSTANTIATE_TEST_SUITE_P(, RowInvariance, ::testing::ValuesIn(kSubjects), [](const auto& test) { return test.param; });
 
 }  // namespace

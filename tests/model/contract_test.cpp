@@ -206,7 +206,8 @@ class RecycledStates : public ContractSources {
     const Checkpoint checkpoint = Checkpoint::open(folder_, report_);
     const auto loaded = load_model(checkpoint, *ops_, {.mtp = MtpMode::on, .contract = overrides}, report_);
     const Model& model = *loaded.model;
-    const auto caches = model.make_caches(), head_caches = model.make_head_caches();
+    const auto caches = model.make_caches();
+    const HeadCaches head_caches = model.make_head_caches();
     const Forward forward =
         model.forward({.tokens = {5, 6}, .slices = {{0, 2, caches.get(), false}}, .logit_rows = {}});
     Drafted out;
@@ -219,8 +220,9 @@ class RecycledStates : public ContractSources {
     HeadPass pass;
     pass.hidden = model.head_input(forward);
     pass.tokens = {6, 7};
-    pass.slices = {{0, 2, head_caches.get(), false}};
+    pass.slices = {{0, 2, head_caches.front().get(), false}};
     pass.output_rows = {1};
+    pass.logit_rows = {0};
     const HeadForward drafted = model.draft(pass);
     ops_->set_tap(nullptr);
     EXPECT_EQ(drafted.recycled.rows, 1);

@@ -36,7 +36,7 @@ Reading::Reading(const Subject& subject, int context)
     fail(ErrorCode::usage, "--context: expected at most {}, {} fewer than this checkpoint's, found {}",
         model_.info().context - kMostRows, kMostRows, context);
   }
-  if (subject.open().has_head()) head_caches_ = model_.make_head_caches();
+  if (subject.open().has_head()) head_caches_ = std::move(model_.make_head_caches().front());
   for (int first = 0; first < context; first += kChunk) {
     const int count = std::min(kChunk, context - first);
     Pass pass;
@@ -69,7 +69,7 @@ double Reading::draft_ms() {
   pass.hidden = hidden_;
   pass.tokens = {tokens_[static_cast<std::size_t>(context_)]};
   pass.slices = {{0, 1, head_caches_.get(), false}};
-  pass.output_rows = {0};
+  pass.output_rows = pass.logit_rows = {0};
   const VocabularySubset low{draft_vocabulary_low(model_), {}};
   if (low.low > 0) pass.vocabulary = &low;
   const auto start = std::chrono::steady_clock::now();

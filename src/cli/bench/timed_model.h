@@ -27,7 +27,7 @@ class TimedModel final : public Model {
   [[nodiscard]] const Contract& contract() const override { return model_.contract(); }
   [[nodiscard]] Ops& ops() const override { return model_.ops(); }
   [[nodiscard]] std::unique_ptr<CacheSet> make_caches() const override { return model_.make_caches(); }
-  [[nodiscard]] std::unique_ptr<CacheSet> make_head_caches() const override { return model_.make_head_caches(); }
+  [[nodiscard]] HeadCaches make_head_caches() const override { return model_.make_head_caches(); }
 
   [[nodiscard]] Forward forward(const Pass& pass) const override {
     const auto start = std::chrono::steady_clock::now();

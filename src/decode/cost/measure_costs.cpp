@@ -74,7 +74,10 @@ class Measurement {
   [[nodiscard]] bool has_head() const { return model_.info().head_layers > 0; }
   [[nodiscard]] bool fits(double ms) const { return clock_() + ms <= end_; }
 
-  Dummy begin() const { return {model_.make_caches(), has_head() ? model_.make_head_caches() : nullptr, {}}; }
+  /// Where layers are distinct the first one's step stands for all: they are of one shape.
+  Dummy begin() const {
+    return {model_.make_caches(), has_head() ? std::move(model_.make_head_caches().front()) : nullptr, {}};
+  }
 
   /// Ids spread over the vocabulary, the same ones at the same positions.
   [[nodiscard]] std::vector<TokenId> ids(int first, int count) const {
@@ -100,7 +103,10 @@ class Measurement {
     pass.hidden = hidden;
     pass.tokens = ids(dummy.head->length() + 1, hidden.rows);
     pass.slices = {{0, hidden.rows, dummy.head.get(), false}};
-    if (output) pass.output_rows = {hidden.rows - 1};
+    if (output) {
+      pass.output_rows = {hidden.rows - 1};
+      pass.logit_rows = {0};
+    }
     const VocabularySubset low{draft_vocabulary_low(model_), {}};
     if (low.low > 0) pass.vocabulary = &low;
     HeadForward forward = model_.draft(pass);

@@ -16,10 +16,12 @@ namespace {
 constexpr int kMostPending = 16;
 
 struct MtpState final : DraftState {
-  std::unique_ptr<CacheSet> caches;
+  HeadCaches sets;
   std::vector<Tensor> pending;  ///< hidden states whose pairs are not in the caches yet
   int pending_rows = 0;
   std::optional<DraftVocabulary> vocabulary;  ///< made when drafts first come from a part of it, by its own options
+
+  [[nodiscard]] CacheSet& caches() { return *sets.front(); }
 };
 
 MtpState& state_of(Sequence& sequence) {
@@ -30,9 +32,9 @@ MtpState& state_of(Sequence& sequence) {
 /// at t + 1.
 void add_pairs(
     HeadPass& pass, std::vector<Tensor>& hidden, const Sequence& sequence, MtpState& state, const Tensor& rows) {
-  const int first = static_cast<int>(pass.tokens.size()), at = state.caches->length();
+  const int first = static_cast<int>(pass.tokens.size()), at = state.caches().length();
   for (int i = 0; i < rows.rows; ++i) pass.tokens.push_back(sequence.tokens.at(static_cast<std::size_t>(at + i + 1)));
-  pass.slices.push_back({first, rows.rows, state.caches.get(), false});
+  pass.slices.push_back({first, rows.rows, &state.caches(), false});
   hidden.push_back(rows);
 }
 
@@ -52,15 +54,15 @@ bool draw(Sequence& sequence, DraftBlock& block, LogitRow row) {
 
 std::unique_ptr<DraftState> MtpDrafter::begin() {
   auto state = std::make_unique<MtpState>();
-  state->caches = model_.make_head_caches();
+  state->sets = model_.make_head_caches();
   return state;
 }
 
 std::unique_ptr<DraftState> MtpDrafter::fork(DraftState& state) {
   auto& from = static_cast<MtpState&>(state);
   auto copy = std::make_unique<MtpState>();
-  copy->caches = model_.make_head_caches();
-  copy->caches->restore(from.caches->snapshot());
+  copy->sets = model_.make_head_caches();
+  copy->caches().restore(from.caches().snapshot());
   copy->pending = from.pending;
   copy->pending_rows = from.pending_rows;
   return copy;
@@ -112,6 +114,7 @@ std::vector<DraftBlock> MtpDrafter::propose(std::span<Sequence* const> sequences
     MtpState& state = state_of(*sequences[i]);
     add_pairs(pass, hidden, *sequences[i], state, ops.stack(state.pending));
     pass.output_rows.push_back(static_cast<int>(pass.tokens.size()) - 1);
+    pass.logit_rows.push_back(static_cast<int>(pass.logit_rows.size()));
     state.pending.clear();
     state.pending_rows = 0;
     drafting.push_back(i);
@@ -135,7 +138,7 @@ std::vector<DraftBlock> MtpDrafter::propose(std::span<Sequence* const> sequences
   while (true) {
     const HeadForward forward = model_.draft(pass);
     if (pass.step == 1) {
-      for (const std::size_t i : first_step) genuine[i] = state_of(*sequences[i]).caches->length();
+      for (const std::size_t i : first_step) genuine[i] = state_of(*sequences[i]).caches().length();
     }
     const std::span<const float> logits = ops.read(forward.logits);
     const auto width = static_cast<std::size_t>(forward.logits.width);
@@ -160,13 +163,14 @@ std::vector<DraftBlock> MtpDrafter::propose(std::span<Sequence* const> sequences
     for (std::size_t row = 0; row < next.size(); ++row) {
       const int at = static_cast<int>(row);
       deeper.tokens.push_back(blocks[next[row]].tokens.back());
-      deeper.slices.push_back({at, 1, state_of(*sequences[next[row]]).caches.get(), false});
+      deeper.slices.push_back({at, 1, &state_of(*sequences[next[row]]).caches(), false});
       deeper.output_rows.push_back(at);
+      deeper.logit_rows.push_back(at);
     }
     pass = std::move(deeper);
     drafting = std::move(next);
   }
-  for (const std::size_t i : first_step) state_of(*sequences[i]).caches->truncate(genuine[i]);
+  for (const std::size_t i : first_step) state_of(*sequences[i]).caches().truncate(genuine[i]);
   return blocks;
 }
 

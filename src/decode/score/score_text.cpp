@@ -43,7 +43,7 @@ class Window {
         depth_(static_cast<int>(score.steps.size())),
         score_(score),
         caches_(model.make_caches()),
-        head_caches_(depth_ > 0 ? model.make_head_caches() : nullptr) {}
+        head_caches_(depth_ > 0 ? model.make_head_caches() : HeadCaches()) {}
 
   /// False when scoring ends here.
   bool run(int rows) {
@@ -101,18 +101,18 @@ class Window {
     HeadPass pass;
     pass.hidden = hidden_rows(count);
     pass.tokens.assign(ids_.begin() + next_ + 1, ids_.begin() + end + 1);
-    pass.slices = {{0, count, head_caches_.get(), false}};
-    pass.output_rows = row_range(0, count);
+    pass.slices = {{0, count, head_caches_.front().get(), false}};
+    pass.output_rows = pass.logit_rows = row_range(0, count);
     HeadForward forward = model_.draft(pass);
     score_step(1, forward.logits);
 
-    std::vector<std::unique_ptr<CacheSet>> blocks;
+    std::vector<HeadCaches> blocks;
     if (depth_ > 1) {
-      const CacheSet::Snapshot history = head_caches_->snapshot();
+      const CacheSet::Snapshot history = head_caches_.front()->snapshot();
       for (int t = next_; t < end; ++t) {
         blocks.push_back(model_.make_head_caches());
-        blocks.back()->restore(history);
-        blocks.back()->truncate(t + 1);
+        blocks.back().front()->restore(history);
+        blocks.back().front()->truncate(t + 1);
       }
     }
     for (int step = 2; step <= depth_; ++step) {
@@ -122,8 +122,10 @@ class Window {
       deeper.step = step;
       deeper.hidden = ops_.select(forward.recycled, row_range(0, rows));
       deeper.tokens.assign(ids_.begin() + next_ + step, ids_.begin() + next_ + step + rows);
-      for (int i = 0; i < rows; ++i) deeper.slices.push_back({i, 1, blocks[static_cast<std::size_t>(i)].get(), false});
-      deeper.output_rows = row_range(0, rows);
+      for (int i = 0; i < rows; ++i) {
+        deeper.slices.push_back({i, 1, blocks[static_cast<std::size_t>(i)].front().get(), false});
+      }
+      deeper.output_rows = deeper.logit_rows = row_range(0, rows);
       forward = model_.draft(deeper);
       score_step(step, forward.logits);
     }
@@ -166,7 +168,8 @@ class Window {
   const ScoreOptions& options_;
   int depth_;
   TextScore& score_;
-  std::unique_ptr<CacheSet> caches_, head_caches_;
+  std::unique_ptr<CacheSet> caches_;
+  HeadCaches head_caches_;
   std::deque<Tile> tiles_;  ///< those that a head row still needs
   int next_ = 0;            ///< first row whose block has not run
 };

@@ -39,7 +39,7 @@ class Qwen35 final : public Model {
   [[nodiscard]] Ops& ops() const override { return ops_; }
 
   [[nodiscard]] std::unique_ptr<CacheSet> make_caches() const override;
-  [[nodiscard]] std::unique_ptr<CacheSet> make_head_caches() const override;
+  [[nodiscard]] HeadCaches make_head_caches() const override;
   [[nodiscard]] Forward forward(const Pass& pass) const override;
   [[nodiscard]] HeadForward draft(const HeadPass& pass) const override;
 
@@ -134,11 +134,13 @@ std::unique_ptr<CacheSet> Qwen35::make_caches() const {
   return std::make_unique<CacheSet>(std::move(caches));
 }
 
-std::unique_ptr<CacheSet> Qwen35::make_head_caches() const {
+HeadCaches Qwen35::make_head_caches() const {
   require_head();
   std::vector<std::unique_ptr<Cache>> caches;
   caches.push_back(ops_.make_kv_cache(kv_shape()));
-  return std::make_unique<CacheSet>(std::move(caches));
+  HeadCaches sets;
+  sets.push_back(std::make_unique<CacheSet>(std::move(caches)));
+  return sets;
 }
 
 void Qwen35::require_head() const {
@@ -196,8 +198,12 @@ HeadForward Qwen35::draft(const HeadPass& pass) const {
   x = mlp_part(head.layer, x);
   const Tensor m = ops_.rms_norm(x, head.final_norm, config_.norm_eps);
   ops_.observe("final_norm", m);
-  Tensor logits = pass.vocabulary != nullptr ? ops_.linear_subset(m, output_, *pass.vocabulary)  // [n, V]
-                                             : ops_.linear(m, output_);
+  Tensor logits;  // [logit_rows, V]
+  if (!pass.logit_rows.empty()) {
+    const Tensor drafting = ops_.select(m, pass.logit_rows);
+    logits = pass.vocabulary != nullptr ? ops_.linear_subset(drafting, output_, *pass.vocabulary)
+                                        : ops_.linear(drafting, output_);
+  }
   const auto state = [&](HeadState which) {
     switch (which) {
       case HeadState::pre_norm:
