@@ -61,10 +61,10 @@ def draw(lines):
           {f"{bits} bits": points("rows", "ratio", shape="qwen3_5-0.8b", bits=bits, context=128) for bits in (4, 8, 16)})
     chart("context", "Qwen3.5-0.8B shapes, 4 bits", "tokens in the caches", "ms of a pass",
           {ROW_LABELS[rows]: points("context", "ms", shape="qwen3_5-0.8b", bits=4, rows=rows) for rows in ROW_LABELS})
-    gigabytes = {line["shape"]: round(line["gbps"] * line["ms"] / 1e3, 2) for line in passes if line["bits"] == 4}
+    gigabytes = {line["shape"]: round(line["gbps"] * line["ms"] / 1e3, 2) for line in passes if line["bits"] == 4 and line["context"] == 128}
     for line in passes:
         line["gb"] = gigabytes.get(line["shape"])
-    chart("size", "4 bits", "GB of weights", "ms of a pass",
+    chart("size", "Qwen3.5 shapes, 4 bits", "GB of weights", "ms of a pass",
           {ROW_LABELS[rows]: points("gb", "ms", bits=4, context=128, rows=rows) for rows in ROW_LABELS})
 
 
