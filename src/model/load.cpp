@@ -51,7 +51,8 @@ LoadedModel load_model(const Checkpoint& checkpoint, Ops& ops, const LoadOptions
     }
   }
   const bool want_head = options.mtp != MtpMode::off && present && problem.empty();
-  FamilyResult result = family.load({family.family, checkpoint, ops, options.contract, stated, want_head, report, loaded.storage});
+  FamilyResult result =
+      family.load({family.family, checkpoint, ops, options.contract, stated, want_head, report, loaded.storage});
   loaded.model = std::move(result.model);
   if (problem.empty()) problem = result.head_problem;
 

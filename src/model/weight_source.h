@@ -45,6 +45,8 @@ class WeightSource {
   /// A norm's gain [size]: `tensor` plus 1 when stored zero-centred.
   [[nodiscard]] Vector gain(const std::string& tensor, int size, bool zero_centred);
 
+  /// Puts in a tensor that the files lack.
+  void supply(const std::string& tensor, TensorView view) { tensors_.emplace(tensor, std::move(view)); }
   /// Takes a tensor out of the account without using it.
   void discard(const std::string& tensor) { tensors_.erase(tensor); }
 

@@ -23,6 +23,7 @@
 #include "decode/generate.h"
 #include "fixtures/drafters.h"
 #include "fixtures/golden.h"
+#include "fixtures/moe_checkpoint.h"
 #include "fixtures/scripted_model.h"
 #include "fixtures/temp_dir.h"
 #include "fixtures/tiny_checkpoint.h"
@@ -129,8 +130,10 @@ class Subject {
   std::filesystem::path folder;
   if (const auto options = synthetic.find(name); options != synthetic.end()) {
     folder = write_tiny(written.path() / full_name, options->second);
-  } else if (name == "random_qwen3_5") {
-    folder = std::filesystem::path(FORESAY_TEST_DATA) / "random" / "qwen3_5";
+  } else if (name == "moe_4bit") {
+    folder = write_moe_4bit(written.path() / full_name);
+  } else if (name.starts_with("random_")) {
+    folder = std::filesystem::path(FORESAY_TEST_DATA) / "random" / name.substr(7);
   } else {
     folder = std::filesystem::path(FORESAY_MODELS) / (name == "trained" ? "tiny-qwen3_5" : "tiny-qwen3_5-4bit");
   }
@@ -139,7 +142,8 @@ class Subject {
 }
 
 inline const std::string kSubjects[] = {"tiny", "tiny_tied", "tiny_hybrid", "tiny_hybrid_4bit", "tiny_hybrid_4bit_int8",
-    "random_qwen3_5", "trained", "trained_4bit", "trained_4bit_int8"};
+    "random_qwen3_5", "random_qwen3_5_moe", "random_qwen3_next", "moe_4bit_int8", "trained", "trained_4bit",
+    "trained_4bit_int8"};
 
 /// Greedy, then samplers whose ids must not depend on drafting: a seed makes acceptance coupled.
 [[nodiscard]] inline SamplingOptions sampling(int index) {

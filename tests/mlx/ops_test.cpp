@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
@@ -137,6 +138,54 @@ TEST_F(MlxOperation, AttentionOfSomeRowsEqualsThatOfAll) {
   const auto all = run(row_range(0, 9));
   for (const std::vector<int>& wanted : {std::vector<int>{0, 2, 3, 6}, {4, 8}, {1}, {7, 8}}) {
     EXPECT_LE(max_abs(run(wanted), rows_at(all, 64, wanted)), 1e-6);
+  }
+}
+
+// Mixtures against the CPU lane, which tests/model/moe_test.cpp holds to their definition.
+TEST_F(MlxOperation, ExpertsRunsAndClampsAreTheCpuLanes) {
+  constexpr int kRows = 5, kExperts = 6, kHidden = 64, kWidth = 32;
+  const auto values = [](int count, float step) {
+    std::vector<float> all(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = std::sin(step * static_cast<float>(i) + step);
+    return all;
+  };
+  const auto cpu = make_cpu_ops(1);
+  const std::vector<float> up = values(kWidth * kHidden * kExperts, 0.37f),
+                           down = values(kHidden * kWidth * kExperts, 0.71f);
+  const auto each = [&](const std::vector<float>& all, int out, int in) {
+    std::vector<StoredMatrix> matrices;
+    for (int e = 0; e < kExperts; ++e) {
+      StoredMatrix matrix = stored(DType::f32, all.data() + e * out * in);
+      matrix.out = out;
+      matrix.in = in;
+      matrix.weight.shape = {out, in};
+      matrix.weight.bytes = static_cast<std::size_t>(out * in) * sizeof(float);
+      matrices.push_back(matrix);
+    }
+    return matrices;
+  };
+  for (const bool sigmoid : {false, true}) {
+    const auto run = [&](Ops& ops) {
+      RouterSpec spec{.chosen = 3, .bias = {}};
+      if (sigmoid) {
+        spec.score = RouterSpec::Score::sigmoid;
+        spec.bias = ops.vector({0.3f, -0.2f, 0, 0.5f, 0.1f, -0.6f});
+        spec.normalise = false;
+        spec.factor = 2.5f;
+      }
+      const ExpertMlps experts{.gate = ops.experts(each(up, kWidth, kHidden)),
+          .up = ops.experts(each(up, kWidth, kHidden)),
+          .down = ops.experts(each(down, kHidden, kWidth)),
+          .limit = sigmoid ? 0.4f : 0.0f};
+      const Tensor x = ops.from_host(kRows, kHidden, values(kRows * kHidden, 0.13f));
+      const Tensor logits = ops.from_host(kRows, kExperts, values(kRows * kExperts, 1.7f));
+      Tensor y = ops.routed_mlp(spec, experts, x, logits, x);
+      y = ops.gate_runs(y, ops.from_host(kRows, 4, values(kRows * 4, 0.9f)));
+      y = ops.pick_runs(y, std::vector<int>{3, 0, 3, 1}, 16);
+      const auto got = ops.read(ops.add(y, ops.swiglu(y, x, 0.3f)));
+      return std::vector<float>(got.begin(), got.end());
+    };
+    EXPECT_LE(max_abs(run(*ops_), run(*cpu)), 2e-5) << sigmoid;
   }
 }
 

@@ -91,7 +91,8 @@ TEST_P(GoldenDrafts, AreTheReferences) {
 INSTANTIATE_TEST_SUITE_P(, GoldenHead, ::testing::ValuesIn(golden_names(kRandomGoldens)),
     [](const auto& test) { return test_name(test.param); });
 
-INSTANTIATE_TEST_SUITE_P(, GoldenDrafts, ::testing::ValuesIn(golden_names({"random/qwen3_5", "random/qwen3_5_moe", "random/qwen3_next"})),
+INSTANTIATE_TEST_SUITE_P(, GoldenDrafts,
+    ::testing::ValuesIn(golden_names({"random/qwen3_5", "random/qwen3_5_moe", "random/qwen3_next"})),
     [](const auto& test) { return test_name(test.param); });
 
 }  // namespace

@@ -1,7 +1,8 @@
-// The families of Qwen3-Next and Qwen3.5, 3.6, 3.8: gated attention and GatedDeltaNet layers, dense or with a mixture of
-// experts, one MTP layer that is reused at every draft step. Mathematics and tensor names: docs/families/qwen3_5.md.
+// The families of Qwen3-Next and Qwen3.5, 3.6, 3.8: gated attention and GatedDeltaNet layers, dense or with a mixture
+// of experts, one MTP layer that is reused at every draft step. Mathematics and tensor names: docs/families/qwen3_5.md.
 #include "model/families/qwen3_5_config.h"
 #include "model/families/qwen3_5_norms.h"
+#include "model/families/qwen3_5_repairs.h"
 
 #include <cmath>
 #include <variant>
@@ -109,8 +110,8 @@ void Qwen35::load_trunk(WeightSource& source, bool zero_centred) {
   embedding_ = source.matrix("embed_tokens", config_.vocab, config_.hidden);
   for (int i = 0; i < config_.layers; ++i) {
     const auto at = static_cast<std::size_t>(i);
-    layers_.push_back(load_layer(
-        source, fmt::format("layers.{}.", i), config_.full_attention[at], config_.sparse[at], zero_centred));
+    layers_.push_back(
+        load_layer(source, fmt::format("layers.{}.", i), config_.full_attention[at], config_.sparse[at], zero_centred));
   }
   final_norm_ = source.gain("norm.weight", config_.hidden, zero_centred);
   output_ = config_.tied ? embedding_ : source.matrix("lm_head", config_.vocab, config_.hidden);
@@ -267,6 +268,7 @@ void attach_head(const FamilyRequest& request, const Qwen35Config& config, Qwen3
   const auto norms = decide_head_norms(
       checkpoint, declared, source, request.overrides, request.stated, model.contract_.trunk_norms.value);
   if (!request.overrides.head_norms) check_head_gains(checkpoint, norms.value);  // who insists may try a wrong one
+  repair_head(source, internal_names(checkpoint), config, norms.value == NormEncoding::zero_centred, request.report);
   model.load_head(source, norms.value == NormEncoding::zero_centred);
   source.expect_all_taken();
   model.contract_.head_norms = norms;

@@ -79,7 +79,8 @@ std::vector<bool> read_layer_types(const Config& text, int layers) {
   return full;
 }
 
-/// The sizes of a mixture, and which layers have one: all but mlp_only_layers, and of those every decoder_sparse_step-th.
+/// The sizes of a mixture, and which layers have one: all but mlp_only_layers, and of those every
+/// decoder_sparse_step-th.
 void read_experts(const Config& text, Qwen35Config& c) {
   c.sparse.assign(static_cast<std::size_t>(c.layers), false);
   c.moe.experts = text.maybe_integer("num_experts", 0, 65536).value_or(0);

@@ -35,9 +35,9 @@ struct Attention {
       std::span<const CacheSlice> slices) const;
 };
 
-/// GatedDeltaNet: projections, conv1d, A_log, dt_bias, norm, out_proj. The projections are split (in_proj_qkv, in_proj_z,
-/// in_proj_b, in_proj_a), or fused (in_proj_qkvz, in_proj_ba) with their rows grouped by key head; then their products
-/// are put in the split order.
+/// GatedDeltaNet: projections, conv1d, A_log, dt_bias, norm, out_proj. The projections are split (in_proj_qkv,
+/// in_proj_z, in_proj_b, in_proj_a), or fused (in_proj_qkvz, in_proj_ba) with their rows grouped by key head; then
+/// their products are put in the split order.
 struct GatedDeltaNet {
   GatedDeltaSpec spec;
   std::vector<Matrix> in;  ///< qkv, z, b, a; or qkvz, ba

@@ -100,16 +100,15 @@ ExpertMlps numbered(WeightSource& source, const std::string& prefix, const MoeSh
 
 }  // namespace
 
-ExpertMlps load_experts(
-    WeightSource& source, const std::string& prefix, const MoeShape& shape, int hidden, Ops& ops) {
+ExpertMlps load_experts(WeightSource& source, const std::string& prefix, const MoeShape& shape, int hidden, Ops& ops) {
   const auto has = [&](const std::string& module) { return source.has(module) || source.has(module + ".weight"); };
   if (has(prefix + "experts.gate_up_proj")) return fused(source, prefix + "experts.", shape, hidden, ops);
   if (has(prefix + "experts.0.gate_proj")) return numbered(source, prefix + "experts.", shape, hidden, ops);
   return stacked(source, prefix + "switch_mlp.", shape, hidden, ops);
 }
 
-Moe Moe::load(WeightSource& source, const std::string& prefix, const MoeShape& shape, int hidden, RouterSpec spec,
-    Ops& ops) {
+Moe Moe::load(
+    WeightSource& source, const std::string& prefix, const MoeShape& shape, int hidden, RouterSpec spec, Ops& ops) {
   Moe moe;
   moe.spec = std::move(spec);
   StoredMatrix router = source.stored(prefix + "gate", shape.experts, hidden);

@@ -34,8 +34,8 @@ struct Moe {
   std::optional<Matrix> shared_gate;  ///< [1, D]
 
   /// Takes `gate`, the experts, shared_expert and shared_expert_gate under `prefix`. `spec` is taken as it is.
-  static Moe load(WeightSource& source, const std::string& prefix, const MoeShape& shape, int hidden, RouterSpec spec,
-      Ops& ops);
+  static Moe load(
+      WeightSource& source, const std::string& prefix, const MoeShape& shape, int hidden, RouterSpec spec, Ops& ops);
   [[nodiscard]] Tensor forward(Ops& ops, const Tensor& x, const Tensor& residual) const;  // x [R, D]
 };
 

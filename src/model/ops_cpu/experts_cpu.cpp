@@ -77,14 +77,14 @@ Experts CpuOps::experts(std::span<const StoredMatrix> each) {
   return {static_cast<int>(each.size()), each.front().out, each.front().in, std::move(weights)};
 }
 
-Tensor CpuOps::routed_mlp(const RouterSpec& spec, const ExpertMlps& experts, const Tensor& x, const Tensor& logits,
-    const Tensor& residual) {
+Tensor CpuOps::routed_mlp(
+    const RouterSpec& spec, const ExpertMlps& experts, const Tensor& x, const Tensor& logits, const Tensor& residual) {
   const ProfileScope timed(profile(), "routed_mlp");
   const int count = experts.gate.count, width = experts.gate.out;
   cpu::check(logits.rows == x.rows && logits.width == count && spec.chosen >= 1 && spec.chosen <= count, "routed_mlp",
       "router logits have the wrong shape");
-  cpu::check(experts.gate.in == x.width && experts.down.out == x.width && residual.rows == x.rows &&
-                 residual.width == x.width,
+  cpu::check(
+      experts.gate.in == x.width && experts.down.out == x.width && residual.rows == x.rows && residual.width == x.width,
       "routed_mlp", "shapes differ");
 
   Routes routes;

@@ -72,7 +72,8 @@ void CpuOps::multiply_range(const Tensor& x, const Product& product, int first, 
       return;
     }
     for (int n = first; n < last; ++n) {
-      foresay::linear(cpu::row(x, product.first_row), rows, rows_of(w, product.which[n], w.out), product.out + n, 0, 1, scratch.data());
+      foresay::linear(cpu::row(x, product.first_row), rows, rows_of(w, product.which[n], w.out), product.out + n, 0, 1,
+          scratch.data());
     }
   }
 }

@@ -17,13 +17,13 @@ Experts MlxOps::experts(std::span<const StoredMatrix> each) {
           std::vector<StoredMatrix>(each.begin(), each.end()), /*widen=*/device_ == mx::Device::cpu)};
 }
 
-Tensor MlxOps::routed_mlp(const RouterSpec& spec, const ExpertMlps& experts, const Tensor& x, const Tensor& logits,
-    const Tensor& residual) {
+Tensor MlxOps::routed_mlp(
+    const RouterSpec& spec, const ExpertMlps& experts, const Tensor& x, const Tensor& logits, const Tensor& residual) {
   on_mlx::check(logits.rows == x.rows && logits.width == experts.gate.count && spec.chosen >= 1 &&
                     spec.chosen <= experts.gate.count,
       "routed_mlp", "router logits have the wrong shape");
-  on_mlx::check(experts.gate.in == x.width && experts.down.out == x.width && residual.rows == x.rows &&
-                    residual.width == x.width,
+  on_mlx::check(
+      experts.gate.in == x.width && experts.down.out == x.width && residual.rows == x.rows && residual.width == x.width,
       "routed_mlp", "shapes differ");
   if (x.rows == 0) return residual;
 
@@ -37,8 +37,8 @@ Tensor MlxOps::routed_mlp(const RouterSpec& spec, const ExpertMlps& experts, con
   shares = mx::multiply(shares, mx::array(spec.factor));
 
   const mx::array input = mx::reshape(on_mlx::array(x), {x.rows, 1, 1, x.width});
-  const mx::array inner = on_mlx::swiglu(
-      weights(experts.gate).product(input, ids), weights(experts.up).product(input, ids), experts.limit);
+  const mx::array inner =
+      on_mlx::swiglu(weights(experts.gate).product(input, ids), weights(experts.up).product(input, ids), experts.limit);
   const mx::array each = mx::reshape(weights(experts.down).product(inner, ids), {x.rows, spec.chosen, x.width});
   const mx::array sum = mx::sum(mx::multiply(each, mx::expand_dims(shares, 2)), 1);
   return on_mlx::tensor(mx::add(on_mlx::array(residual), sum));

@@ -28,8 +28,8 @@ mx::array copy(const TensorView& view, int out, mx::Dtype type) {
 /// The type that products run in.
 mx::Dtype compute_type(const StoredMatrix& stored, bool widen) {
   if (stored.quant && stored.quant->mode != QuantMode::affine) return widen ? mx::float32 : mx::bfloat16;
-  const mx::Dtype type = stored.quant ? float_type(stored.scales, stored.module + ".scales")
-                                      : float_type(stored.weight, stored.module);
+  const mx::Dtype type =
+      stored.quant ? float_type(stored.scales, stored.module + ".scales") : float_type(stored.weight, stored.module);
   return widen ? mx::float32 : type;
 }
 
@@ -102,10 +102,10 @@ void ExpertWeights::load() const {
 mx::array ExpertWeights::product(const mx::array& x, const mx::array& ids) const {
   load();
   const mx::array input = mx::astype(x, compute_);
-  const mx::array y =
-      !quant_ ? mx::gather_mm(input, mx::swapaxes(*weight_, 1, 2), std::nullopt, ids)
-              : mx::gather_qmm(input, *weight_, *scales_, biases_, std::nullopt, ids, /*transpose=*/true, quant_->group,
-                    quant_->bits, std::string(name_of(quant_->mode)));
+  const mx::array y = !quant_
+                          ? mx::gather_mm(input, mx::swapaxes(*weight_, 1, 2), std::nullopt, ids)
+                          : mx::gather_qmm(input, *weight_, *scales_, biases_, std::nullopt, ids, /*transpose=*/true,
+                                quant_->group, quant_->bits, std::string(name_of(quant_->mode)));
   return mx::astype(y, mx::float32);
 }
 

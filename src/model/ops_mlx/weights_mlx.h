@@ -30,8 +30,8 @@ class Weights final : public Storage {
   void load() const;
 
   mutable StoredMatrix stored_;  ///< holds the mapped file until load()
-  mx::Dtype compute_;   ///< type that products run in
-  std::string mode_;                 ///< MLX's name of the packing; empty for a raw matrix
+  mx::Dtype compute_;            ///< type that products run in
+  std::string mode_;             ///< MLX's name of the packing; empty for a raw matrix
   mutable std::optional<mx::array> weight_, scales_, biases_;
 };
 
