@@ -31,6 +31,7 @@ struct CacheSlice {
 struct Rope {
   std::vector<double> inv_freq;
   float amplitude = 1.0f;  ///< multiplies cosine and sine (YaRN)
+  bool operator==(const Rope&) const = default;
 };
 
 /// Softmax attention with per-head q/k norms, grouped KV heads and an optional sigmoid output gate.

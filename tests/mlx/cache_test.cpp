@@ -2,6 +2,7 @@
 #include "model/cache_contract.h"
 #include "model/ops_mlx/kv_cache_mlx.h"
 #include "model/ops_mlx/recurrent_cache_mlx.h"
+#include "model/window_contract.h"
 
 namespace foresay {
 namespace {
@@ -21,7 +22,8 @@ class MlxAttentionLayer final : public AttentionLayer {
   using AttentionLayer::AttentionLayer;
   std::vector<float> contents(Cache& cache) override {
     const auto& kv = static_cast<MlxKvCache&>(cache);
-    return kv.length() == 0 ? std::vector<float>() : values_of({kv.keys(), kv.values()});
+    const int from = shape().first_seen(kv.length());
+    return from == kv.length() ? std::vector<float>() : values_of({kv.keys(from), kv.values(from)});
   }
 };
 
@@ -43,10 +45,26 @@ CacheKind on_mlx_cpu(const std::string& name, int border) {
   return {name, [] { return make_mlx_ops(MlxDevice::cpu); }, [](Ops& ops) { return std::make_unique<Layer>(ops); },
       border, kTolerance};
 }
+CacheKind window_on_mlx_cpu(int window) {
+  return {fmt::format("window_{}", window), [] { return make_mlx_ops(MlxDevice::cpu); },
+      [window](Ops& ops) { return std::make_unique<MlxAttentionLayer>(ops, window); }, MlxKvCache::kStep, kTolerance};
+}
 INSTANTIATE_TEST_SUITE_P(Mlx, CacheKinds,
     ::testing::Values(on_mlx_cpu<MlxAttentionLayer>("attention", MlxKvCache::kStep),
-        on_mlx_cpu<MlxGatedDeltaLayer>("gated_delta", 64)),
+        on_mlx_cpu<MlxGatedDeltaLayer>("gated_delta", 64), window_on_mlx_cpu(9), window_on_mlx_cpu(100)),
     [](const auto& kind) { return kind.param.name; });
+
+/// Room for what can be seen or asked for again and for the rows of the append, in steps, and a step more.
+WindowKind windowed(int window) {
+  return {window, [] { return make_mlx_ops(MlxDevice::cpu); },
+      [](Ops& ops, int its_window) { return std::make_unique<MlxAttentionLayer>(ops, its_window); }, kTolerance,
+      [window](int appended) {
+        const int needed = window + MlxKvCache::kSlack + appended;
+        return (needed + MlxKvCache::kStep - 1) / MlxKvCache::kStep * MlxKvCache::kStep + MlxKvCache::kStep;
+      }};
+}
+INSTANTIATE_TEST_SUITE_P(Mlx, WindowKinds, ::testing::Values(windowed(1), windowed(9), windowed(70)),
+    [](const auto& kind) { return fmt::format("window_{}", kind.param.window); });
 
 class MlxKv : public ::testing::Test {
  protected:
@@ -110,6 +128,24 @@ TEST_F(MlxKv, AppendsWriteInPlaceWhereNobodyElseHoldsTheArrays) {
   const auto snapshot = cache_->snapshot();
   layer_.feed(*cache_, text(60, 1));
   EXPECT_NE(buffer(), before);
+}
+
+// Room is made for more than the window: else, full of what can still be seen, every append would move all of it.
+TEST_F(MlxKv, AWindowMovesItsRowsOnceInAStepOfAppends) {
+  for (const int window : {10, 192}) {
+    MlxAttentionLayer layer(*ops_, window);
+    const auto cache = layer.make_cache();
+    layer.feed(*cache, text(0, 300));
+    const auto buffer = [&] { return static_cast<MlxKvCache&>(*cache).arrays().front().data<float>(); };
+    const float* at = buffer();
+    int moves = 0;
+    for (int t = 300; t < 300 + 2 * MlxKvCache::kStep; ++t) {
+      layer.feed(*cache, text(t, 1));
+      moves += buffer() != at ? 1 : 0;
+      at = buffer();
+    }
+    EXPECT_LE(moves, 3) << window;
+  }
 }
 
 class MlxState : public ::testing::Test {

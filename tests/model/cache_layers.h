@@ -56,7 +56,9 @@ class AttentionLayer : public CacheLayer {
  public:
   static constexpr int kHeads = 4, kKvHeads = 2, kDim = 16;
 
-  explicit AttentionLayer(Ops& ops) : CacheLayer(ops, kHeads * kDim) {
+  explicit AttentionLayer(Ops& ops, int window = 0)
+      : CacheLayer(ops, kHeads * kDim),
+        shape_{.kv_heads = kKvHeads, .key_dim = kDim, .value_dim = kDim, .window = window} {
     spec_.heads = kHeads;
     spec_.kv_heads = kKvHeads;
     spec_.head_dim = kDim;
@@ -67,14 +69,17 @@ class AttentionLayer : public CacheLayer {
     spec_.output_gate = true;
   }
 
-  std::unique_ptr<Cache> make_cache() override { return ops_.make_kv_cache({kKvHeads, kDim, kDim}); }
+  std::unique_ptr<Cache> make_cache() override { return ops_.make_kv_cache(shape_); }
 
   std::vector<float> feed(Cache& cache, const std::vector<int>& tokens, bool provisional = false) override {
-    std::vector<int> all;
-    for (int r = 0; r < static_cast<int>(tokens.size()); ++r) all.push_back(r);
     const CacheSlice slice{0, static_cast<int>(tokens.size()), &cache, provisional};
+    return feed({&slice, 1}, tokens);
+  }
+  /// The same for rows of several sequences.
+  std::vector<float> feed(std::span<const CacheSlice> slices, const std::vector<int>& tokens) {
+    const std::vector<int> all = row_range(0, static_cast<int>(tokens.size()));
     return read(ops_.attention(spec_, input(tokens, 2 * kHeads * kDim, 0), all, input(tokens, kKvHeads * kDim, 1),
-        input(tokens, kKvHeads * kDim, 2), {&slice, 1}));
+        input(tokens, kKvHeads * kDim, 2), slices));
   }
 
   /// Fills the cache without a query, as head history does.
@@ -87,7 +92,7 @@ class AttentionLayer : public CacheLayer {
   std::vector<float> contents(Cache& cache) override {
     auto& pages = static_cast<PagedKvCache&>(cache);
     std::vector<float> all;
-    for (int t = 0; t < pages.length(); ++t) {
+    for (int t = shape_.first_seen(pages.length()); t < pages.length(); ++t) {
       for (int h = 0; h < kKvHeads; ++h) {
         const KvBlock block = pages.block(t, h, 1);  // float32: the lane is made with float activations
         for (const void* row : {block.keys, block.values}) {
@@ -98,8 +103,12 @@ class AttentionLayer : public CacheLayer {
     return all;
   }
 
+  [[nodiscard]] const AttentionSpec& spec() const { return spec_; }
+  [[nodiscard]] const KvShape& shape() const { return shape_; }
+
  private:
   AttentionSpec spec_;
+  KvShape shape_;
 };
 
 class GatedDeltaLayer : public CacheLayer {

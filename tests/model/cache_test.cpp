@@ -9,8 +9,14 @@ CacheKind on_cpu(const std::string& name) {
   return {name, [] { return make_cpu_ops(2); }, [](Ops& ops) { return std::make_unique<Layer>(ops); },
       PagedKvCache::kPage, /*tolerance=*/0};
 }
+CacheKind window_on_cpu(int window) {
+  return {fmt::format("window_{}", window), [] { return make_cpu_ops(2); },
+      [window](Ops& ops) { return std::make_unique<AttentionLayer>(ops, window); }, PagedKvCache::kPage,
+      /*tolerance=*/0};
+}
 INSTANTIATE_TEST_SUITE_P(Cpu, CacheKinds,
-    ::testing::Values(on_cpu<AttentionLayer>("attention"), on_cpu<GatedDeltaLayer>("gated_delta")),
+    ::testing::Values(on_cpu<AttentionLayer>("attention"), on_cpu<GatedDeltaLayer>("gated_delta"), window_on_cpu(9),
+        window_on_cpu(64), window_on_cpu(100)),
     [](const auto& kind) { return kind.param.name; });
 
 // ---- attention

@@ -14,9 +14,21 @@ namespace {
 constexpr int kPagesPerRange = 16;
 constexpr int kRowsPerTask = 16;  // rows that read a range together
 
+constexpr int kRange = kPagesPerRange * PagedKvCache::kPage;
+
+/// A row's position, and the ranges that it sees something of.
 struct RowPlace {
+  RowPlace() = default;
+  RowPlace(PagedKvCache& its_cache, int its_position)
+      : cache(&its_cache),
+        position(its_position),
+        first_seen(its_cache.shape().first_seen(its_position)),
+        first_range(first_seen / kRange),
+        ranges(its_position / kRange + 1 - first_range) {}
+
   PagedKvCache* cache = nullptr;
-  int position = 0;
+  int position = 0, first_seen = 0;
+  int first_range = 0, ranges = 0;
 };
 
 /// Rows [first, last) of the queries, one KV head, one range of pages.
@@ -24,17 +36,13 @@ struct Task {
   int first = 0, last = 0, kv_head = 0, range = 0;
 };
 
-int ranges_of(int position) {
-  return position / (PagedKvCache::kPage * kPagesPerRange) + 1;
-}
-
-/// The pages of a range that a query at `position` sees.
-void blocks_of(const PagedKvCache& cache, int kv_head, int range, int position, std::vector<KvBlock>& blocks) {
+/// What a query sees of a range, cut at the borders of pages: a block may begin inside a page, where a window does.
+void blocks_of(const RowPlace& place, int kv_head, int range, std::vector<KvBlock>& blocks) {
   blocks.clear();
-  const int first = range * kPagesPerRange * PagedKvCache::kPage;
-  const int last = std::min(position + 1, first + kPagesPerRange * PagedKvCache::kPage);
-  for (int from = first; from < last; from += PagedKvCache::kPage) {
-    blocks.push_back(cache.block(from, kv_head, std::min(PagedKvCache::kPage, last - from)));
+  const int last = std::min(place.position + 1, (range + 1) * kRange);
+  for (int from = std::max(place.first_seen, range * kRange), to = 0; from < last; from = to) {
+    to = std::min(last, (from / PagedKvCache::kPage + 1) * PagedKvCache::kPage);
+    blocks.push_back(place.cache->block(from, kv_head, to - from));
   }
 }
 
@@ -42,12 +50,13 @@ void blocks_of(const PagedKvCache& cache, int kv_head, int range, int position, 
 
 /// Cosines and sines per position. Angles are formed in double: at position 2^18 a float32 product is off by 0.01 rad.
 const float* CpuOps::angles(const Rope& rope, std::span<const int> positions) {
-  Angles& a = angles_;
-  if (a.inv_freq == rope.inv_freq && a.amplitude == rope.amplitude && std::ranges::equal(a.positions, positions)) {
-    return a.values.data();
+  auto known = std::ranges::find(angles_, rope, &Angles::rope);
+  if (known == angles_.end()) {
+    if (angles_.size() == kMostRopes) angles_.clear();
+    known = angles_.insert(angles_.end(), {.rope = rope});
   }
-  a.inv_freq = rope.inv_freq;
-  a.amplitude = rope.amplitude;
+  Angles& a = *known;
+  if (std::ranges::equal(a.positions, positions)) return a.values.data();
   a.positions.assign(positions.begin(), positions.end());
   const std::size_t pairs = rope.inv_freq.size();
   a.values.resize(positions.size() * 2 * pairs);
@@ -79,7 +88,7 @@ Tensor CpuOps::attention(const AttentionSpec& spec, const Tensor& q, std::span<c
     const int first = cache.append(slice.count, slice.provisional);
     for (int i = 0; i < slice.count; ++i) {
       const auto row = static_cast<std::size_t>(slice.first + i);
-      places[row] = {&cache, first + i};
+      places[row] = RowPlace(cache, first + i);
       positions[row] = first + i;
     }
   }
@@ -108,17 +117,18 @@ Tensor CpuOps::attention(const AttentionSpec& spec, const Tensor& q, std::span<c
     }
   });
 
-  // States of all queries: [row, head, range], `most` ranges apart.
+  // States of all queries: [row, head, range of the row's own], `most` ranges apart.
   const auto place_of = [&](int n) -> const RowPlace& {
     return places[static_cast<std::size_t>(query_rows[static_cast<std::size_t>(n)])];
   };
   int most = 0;
-  for (int n = 0; n < count; ++n) most = std::max(most, ranges_of(place_of(n).position));
+  for (int n = 0; n < count; ++n) most = std::max(most, place_of(n).ranges);
   std::vector<Task> tasks;
   for (int first = 0; first < count;) {
-    int last = first + 1;  // rows of one sequence
+    int last = first + 1;  // rows of one sequence, ascending: the last sees the last range, the first the first
     while (last < count && last - first < kRowsPerTask && place_of(last).cache == place_of(first).cache) ++last;
-    for (int range = 0; range < ranges_of(place_of(last - 1).position); ++range) {
+    const int end = place_of(last - 1).first_range + place_of(last - 1).ranges;
+    for (int range = place_of(first).first_range; range < end; ++range) {
       for (int head = 0; head < spec.kv_heads; ++head) tasks.push_back({first, last, head, range});
     }
     first = last;
@@ -136,18 +146,19 @@ Tensor CpuOps::attention(const AttentionSpec& spec, const Tensor& q, std::span<c
       const Task& task = tasks[static_cast<std::size_t>(i)];
       for (int n = task.first; n < task.last; ++n) {
         const RowPlace& place = place_of(n);
-        if (task.range >= ranges_of(place.position)) continue;
-        blocks_of(*place.cache, task.kv_head, task.range, place.position, blocks);
+        const int own = task.range - place.first_range;  // which of the row's ranges
+        if (own < 0 || own >= place.ranges) continue;
+        blocks_of(place, task.kv_head, task.range, blocks);
         for (int h = task.kv_head * group; h < (task.kv_head + 1) * group; h += kMostQueries) {
           const int together = std::min(kMostQueries, (task.kv_head + 1) * group - h);
           const float* pointers[kMostQueries];
           SoftmaxState some[kMostQueries];
           for (int j = 0; j < together; ++j) {
             pointers[j] = queries.row(n) + (h + j) * dim;
-            some[j].out = partial.row(n * spec.heads + h + j) + task.range * dim;
+            some[j].out = partial.row(n * spec.heads + h + j) + own * dim;
           }
           attend(pointers, together, blocks, place.cache->type(), dim, dim, spec.scale, some);
-          for (int j = 0; j < together; ++j) state_at(n, h + j, task.range) = some[j];
+          for (int j = 0; j < together; ++j) state_at(n, h + j, own) = some[j];
         }
       }
     }
@@ -155,7 +166,7 @@ Tensor CpuOps::attention(const AttentionSpec& spec, const Tensor& q, std::span<c
   for_rows(count, [&](int n) {
     for (int h = 0; h < spec.heads; ++h) {
       float* y = out.row(n) + h * dim;
-      join_softmax({&state_at(n, h, 0), static_cast<std::size_t>(ranges_of(place_of(n).position))}, dim, y);
+      join_softmax({&state_at(n, h, 0), static_cast<std::size_t>(place_of(n).ranges)}, dim, y);
       if (spec.output_gate) sigmoid_gate_row(cpu::row(q, n) + h * q_stride + dim, dim, y);
     }
   });

@@ -81,14 +81,14 @@ class CpuOps final : public Ops {
   ThreadPool pool_;
   std::shared_ptr<cpu::BufferPool> buffers_ = std::make_shared<cpu::BufferPool>();
 
-  /// Rotations of the last pass: all layers of a model turn alike.
+  /// Rotations of the last pass, of each rope: all layers of a model turn in one way or two.
+  static constexpr std::size_t kMostRopes = 4;
   struct Angles {
-    std::vector<double> inv_freq;
-    float amplitude = 0;
-    std::vector<int> positions;
-    std::vector<float> values;  ///< [positions, 2 * pairs] cosines, then sines
+    Rope rope;
+    std::vector<int> positions = {};
+    std::vector<float> values = {};  ///< [positions, 2 * pairs] cosines, then sines
   };
-  Angles angles_;
+  std::vector<Angles> angles_;
 };
 
 }  // namespace foresay

@@ -50,18 +50,22 @@ mx::array by_head(const mx::array& x) {
 /// Attention of queries [1, H, n, Dh] at `positions`, ascending, over a cache that ends with the last row of the pass.
 /// -> [n, H * Dh]
 mx::array attend(const mx::array& queries, const std::vector<int>& positions, const MlxKvCache& cache, float scale) {
+  const KvShape& shape = cache.shape();
   const int n = static_cast<int>(positions.size()), length = cache.length();
+  const int first = shape.first_seen(positions.front());  // nobody sees what is before
   const bool are_the_last = positions.front() == length - n && positions.back() == length - 1;
+  const bool causal = are_the_last && shape.first_seen(positions.back()) == first;
   std::optional<mx::array> mask;
-  if (!are_the_last) {
+  if (!causal) {
     std::vector<std::uint8_t> seen;
     for (const int position : positions) {
-      for (int key = 0; key < length; ++key) seen.push_back(key <= position ? 1 : 0);
+      const int from = shape.first_seen(position);
+      for (int key = first; key < length; ++key) seen.push_back(from <= key && key <= position ? 1 : 0);
     }
-    mask = mx::array(seen.begin(), {n, length}, mx::bool_);
+    mask = mx::array(seen.begin(), {n, length - first}, mx::bool_);
   }
   const mx::array mixed = mx::fast::scaled_dot_product_attention(
-      queries, cache.keys(), cache.values(), scale, are_the_last && n > 1 ? "causal" : "", mask);
+      queries, cache.keys(first), cache.values(first), scale, causal && n > 1 ? "causal" : "", mask);
   return mx::reshape(mx::transpose(mixed, {0, 2, 1, 3}), {n, -1});
 }
 
