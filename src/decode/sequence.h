@@ -23,7 +23,7 @@ struct DecodeOptions {
   SamplingOptions sampling;
   int depth = 3;                  ///< tokens drafted per round, 0 to 8; 0 is plain decoding
   int draft_vocabulary = -1;      ///< drafts come from so many low ids, special tokens and the context; 0: all ids; -1:
-                                  ///< as it pays (MtpDrafter)
+                                  ///< as it pays (draft/draw.h)
   int max_tokens = 256;           ///< >= 1
   int min_tokens = 0;             ///< stop ids are forbidden until so many were generated; 0 to max_tokens
   std::vector<TokenId> stop_ids;  ///< a generated stop id is the last one
