@@ -35,9 +35,10 @@ class Collector {
   Tap tap_{[this](const std::string& name, const Tensor& x) { add(name, x); }};
 };
 
-/// Head steps for every row: pair t is genuine history, the deeper steps of its block are made from the head's own
-/// states and leave again.
-void evaluate_head(const Model& model, std::span<const TokenId> ids, const Tensor& hidden, int depth, Evaluation& out) {
+/// A reused layer's steps for every row: pair t is genuine history, the deeper steps of its block are made from the
+/// head's own states and leave again.
+void evaluate_reused(
+    const Model& model, std::span<const TokenId> ids, const Tensor& hidden, int depth, Evaluation& out) {
   Ops& ops = model.ops();
   const HeadCaches sets = model.make_head_caches();
   CacheSet& caches = *sets.front();
@@ -58,6 +59,28 @@ void evaluate_head(const Model& model, std::span<const TokenId> ids, const Tenso
       recycled = std::move(forward.recycled);
     }
     caches.truncate(t + 1);
+  }
+}
+
+/// With distinct layers a step is one pass over all rows whose token is known: every row is history of its layer.
+void evaluate_layers(
+    const Model& model, std::span<const TokenId> ids, const Tensor& hidden, int depth, Evaluation& out) {
+  Ops& ops = model.ops();
+  const HeadCaches sets = model.make_head_caches();
+  const int positions = static_cast<int>(ids.size());
+  Tensor input = hidden;
+  for (int step = 1; step <= depth && step < positions; ++step) {
+    const int rows = positions - step;
+    HeadPass pass;
+    pass.step = step;
+    pass.hidden = ops.select(input, row_range(0, rows));
+    pass.tokens.assign(ids.begin() + step, ids.end());
+    pass.slices = {{0, rows, sets[static_cast<std::size_t>(step - 1)].get(), false}};
+    pass.output_rows = pass.logit_rows = row_range(0, rows);
+    HeadForward forward = model.draft(pass);
+    const std::span<const float> logits = ops.read(forward.logits);
+    out.mtp_logits.emplace_back(logits.begin(), logits.end());
+    if (model.info().head_scheme == HeadScheme::chained) input = std::move(forward.recycled);
   }
 }
 
@@ -102,7 +125,9 @@ Evaluation evaluate(const Model& model, std::span<const TokenId> ids, int depth,
     handed.push_back(model.head_input(forward));
   }
   const int steps = std::min(depth, info.max_depth);
-  if (steps > 0 && positions > 1) evaluate_head(model, ids, ops.stack(handed), steps, out);
+  if (steps == 0 || positions == 1) return out;
+  const bool is_reused = info.head_scheme == HeadScheme::reused;
+  (is_reused ? evaluate_reused : evaluate_layers)(model, ids, ops.stack(handed), steps, out);
   return out;
 }
 

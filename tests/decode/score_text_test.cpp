@@ -83,15 +83,18 @@ std::vector<TokenId> prefix_text(std::size_t size) {
 }
 
 TEST(ScoreText, IsTheDefinitionForEveryWindowDepthAndChunk) {
-  const PrefixModel model;
   const auto ids = prefix_text(75);
-  for (const int window : {2, 3, 25, 37, 74, 75, 76, 512}) {
-    for (const int depth : {0, 1, 2, 3, 8}) {
-      const int steps = std::min(depth, std::min(window, 75) - 1);
-      const auto want = score_by_definition(model, ids, static_cast<std::size_t>(window), steps);
-      for (const int chunk : {0, 1, 2, 7}) {
-        SCOPED_TRACE(fmt::format("window {} depth {} chunk {}", window, depth, chunk));
-        expect_equal(score_text(model, ids, {.window = window, .depth = depth, .chunk = chunk}), want);
+  for (const HeadScheme scheme : {HeadScheme::reused, HeadScheme::chained, HeadScheme::parallel}) {
+    const PrefixModel model(scheme);
+    for (const int window : {2, 3, 25, 37, 74, 75, 76, 512}) {
+      for (const int depth : {0, 1, 2, 3, 8}) {
+        const int steps = std::min({depth, model.info().max_depth, std::min(window, 75) - 1});
+        const auto want = score_by_definition(model, ids, static_cast<std::size_t>(window), steps);
+        for (const int chunk : {0, 1, 2, 7}) {
+          SCOPED_TRACE(
+              fmt::format("scheme {} window {} depth {} chunk {}", static_cast<int>(scheme), window, depth, chunk));
+          expect_equal(score_text(model, ids, {.window = window, .depth = depth, .chunk = chunk}), want);
+        }
       }
     }
   }

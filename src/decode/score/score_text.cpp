@@ -93,11 +93,13 @@ class Window {
     return true;
   }
 
-  /// Blocks that start at the rows next_ .. end-1. Their first steps are the head's genuine history and share a pass;
-  /// the deeper steps of a block are its own, so each goes on in a copy of the caches cut behind its first pair.
+  /// Blocks that start at the rows next_ .. end-1. Their first steps are the head's genuine history and share a pass.
+  /// So do the deeper steps of distinct layers; those of a reused layer are the block's own, so each block goes on in a
+  /// copy of the caches cut behind its first pair.
   void run_head(int end) {
     const int count = end - next_;
     if (count <= 0) return;
+    const HeadScheme scheme = model_.info().head_scheme;
     HeadPass pass;
     pass.hidden = hidden_rows(count);
     pass.tokens.assign(ids_.begin() + next_ + 1, ids_.begin() + end + 1);
@@ -107,7 +109,7 @@ class Window {
     score_step(1, forward.logits);
 
     std::vector<HeadCaches> blocks;
-    if (depth_ > 1) {
+    if (depth_ > 1 && scheme == HeadScheme::reused) {
       const CacheSet::Snapshot history = head_caches_.front()->snapshot();
       for (int t = next_; t < end; ++t) {
         blocks.push_back(model_.make_head_caches());
@@ -120,10 +122,14 @@ class Window {
       if (rows <= 0) break;
       HeadPass deeper;
       deeper.step = step;
-      deeper.hidden = ops_.select(forward.recycled, row_range(0, rows));
+      deeper.hidden = ops_.select(scheme == HeadScheme::parallel ? pass.hidden : forward.recycled, row_range(0, rows));
       deeper.tokens.assign(ids_.begin() + next_ + step, ids_.begin() + next_ + step + rows);
-      for (int i = 0; i < rows; ++i) {
-        deeper.slices.push_back({i, 1, blocks[static_cast<std::size_t>(i)].front().get(), false});
+      if (scheme == HeadScheme::reused) {
+        for (int i = 0; i < rows; ++i) {
+          deeper.slices.push_back({i, 1, blocks[static_cast<std::size_t>(i)].front().get(), false});
+        }
+      } else {
+        deeper.slices = {{0, rows, head_caches_[static_cast<std::size_t>(step - 1)].get(), false}};
       }
       deeper.output_rows = deeper.logit_rows = row_range(0, rows);
       forward = model_.draft(deeper);
