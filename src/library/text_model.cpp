@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "checkpoint/finite.h"
-#include "decode/draft/mtp_drafter.h"
+#include "decode/draft/make_mtp_drafter.h"
 
 namespace foresay {
 namespace {
@@ -63,7 +63,7 @@ TextModel::TextModel(const OpenModel& open, Report& report) : open_(open) {
   if (open.has_head()) {
     std::vector<TokenId> always = added_ids(open);
     always.insert(always.end(), stop_ids_.begin(), stop_ids_.end());
-    drafter_ = std::make_unique<MtpDrafter>(open.model(), std::move(always));
+    drafter_ = make_mtp_drafter(open.model(), std::move(always));
   }
 }
 

@@ -7,7 +7,6 @@
 #include <random>
 
 #include "base/error.h"
-#include "decode/draft/mtp_drafter.h"
 #include "decode/generate.h"
 #include "decode/round.h"
 #include "fixtures/drafters.h"
@@ -91,19 +90,25 @@ void expect_is_solo(const Sequence& sequence, const Request& request) {
   ASSERT_TRUE(same(sequence.log_probabilities, request.solo.log_probabilities));
 }
 
-class BatchSchedules : public ::testing::TestWithParam<int> {
+/// Part `part` of the schedules for a model with such a head.
+struct SchedulesOf {
+  HeadScheme scheme;
+  int part;
+};
+
+class BatchSchedules : public ::testing::TestWithParam<SchedulesOf> {
  protected:
-  static constexpr int kSchedules = 1000;  // of ten parts
-  PrefixModel model_;
+  static constexpr int kSchedules = 1000;  // of each part
+  PrefixModel model_{GetParam().scheme};
 };
 
 TEST_P(BatchSchedules, EverySequenceGetsWhatItGetsAlone) {
-  MtpDrafter drafter(model_);
+  HeadDrafter drafter(model_);
   const std::vector<Request> requests = make_requests(model_, drafter, 64);
   int finished = 0, cancelled = 0, continued = 0;
   for (int schedule = 0; schedule < kSchedules; ++schedule) {
     SCOPED_TRACE(schedule);
-    std::mt19937 random(static_cast<std::uint32_t>(GetParam() * kSchedules + schedule));
+    std::mt19937 random(static_cast<std::uint32_t>(GetParam().part * kSchedules + schedule));
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
     Batch batch(model_, &drafter, static_cast<int>(below(3)) * 7);
     std::map<const Sequence*, const Request*> members;
@@ -143,7 +148,7 @@ TEST_P(BatchSchedules, EverySequenceGetsWhatItGetsAlone) {
         ASSERT_TRUE(std::equal(so_far.begin(), so_far.end(), request.solo.ids.begin()));
         if (left->generated() == 0) continue;
         // It left nothing half done: alone it goes on as if it had always been.
-        MtpDrafter own(model_);
+        HeadDrafter own(model_);
         Sequence* const alone[] = {left.get()};
         while (left->finish == Finish::running) round(model_, &own, alone);
         ASSERT_NO_FATAL_FAILURE(expect_is_solo(*left, request));
@@ -157,7 +162,22 @@ TEST_P(BatchSchedules, EverySequenceGetsWhatItGetsAlone) {
   EXPECT_GT(continued, kSchedules / 20);
 }
 
-INSTANTIATE_TEST_SUITE_P(, BatchSchedules, ::testing::Range(0, 10));
+std::vector<SchedulesOf> all_schedules() {
+  std::vector<SchedulesOf> all;
+  for (int part = 0; part < 10; ++part) all.push_back({HeadScheme::reused, part});
+  for (int part = 10; part < 12; ++part) {
+    all.push_back({HeadScheme::chained, part});
+    all.push_back({HeadScheme::parallel, part});
+  }
+  return all;
+}
+
+std::string name_of_schedules(const ::testing::TestParamInfo<SchedulesOf>& test) {
+  const char* const names[] = {"reused", "chained", "parallel"};
+  return fmt::format("{}_{}", names[static_cast<int>(test.param.scheme)], test.param.part);
+}
+
+INSTANTIATE_TEST_SUITE_P(, BatchSchedules, ::testing::ValuesIn(all_schedules()), name_of_schedules);
 
 TEST(Batch, ReadsOneChunkPerStepWhileOthersDecode) {
   const PrefixModel model;
@@ -213,7 +233,7 @@ TEST(Batch, ASequenceThatWasFinishedFromOutsideReadsNoFurther) {
 
 TEST(Batch, APromptOfSeveralChoicesIsReadOnce) {
   const PrefixModel model;
-  MtpDrafter drafter(model);
+  HeadDrafter drafter(model);
   GenerateRequest request;
   request.prompt = {1, 2, 3, 4, 5, 6, 7};
   request.options.max_tokens = 12;

@@ -28,7 +28,7 @@ TEST(Generate, ShowsEveryTokenAndReturnsThem) {
     shown.push_back(id);
     return false;
   };
-  MtpDrafter head(model());
+  HeadDrafter head(model());
   const Generation result = generate(model(), &head, request);
   EXPECT_EQ(result.ids.size(), 20u);
   EXPECT_EQ(shown, result.ids);
@@ -37,7 +37,7 @@ TEST(Generate, ShowsEveryTokenAndReturnsThem) {
 }
 
 TEST(Generate, CountsPassesAndDrafts) {
-  MtpDrafter head(model());
+  HeadDrafter head(model());
   for (const int depth : {1, 3, 8}) {
     const Stats stats = generate(model(), &head, request_of(depth, 30)).stats;
     EXPECT_EQ(stats.prompt_tokens, 5);
@@ -59,7 +59,7 @@ TEST(Generate, CountsPassesAndDrafts) {
 }
 
 TEST(Generate, PlainDecodingHasNoDraftsToCount) {
-  MtpDrafter head(model());
+  HeadDrafter head(model());
   for (const bool has_drafter : {true, false}) {
     const Generation result = generate(model(), has_drafter ? &head : nullptr, request_of(has_drafter ? 0 : 3, 10));
     EXPECT_EQ(result.stats.depth, 0);
@@ -71,7 +71,7 @@ TEST(Generate, PlainDecodingHasNoDraftsToCount) {
 }
 
 TEST(Generate, StatsHaveARowPerDepthEvenWhenNothingWasDrafted) {
-  MtpDrafter head(model());
+  HeadDrafter head(model());
   const Stats stats = generate(model(), &head, request_of(3, 1)).stats;
   EXPECT_EQ(stats.drafted, std::vector<long>(3, 0));
   EXPECT_EQ(stats.accepted, std::vector<long>(3, 0));
@@ -109,7 +109,7 @@ TEST(Generate, MaskedIdsAreNeverEmitted) {
       if (id % 16 != 7) logits[id] = -std::numeric_limits<float>::infinity();
     }
   };
-  MtpDrafter head(masked);
+  HeadDrafter head(masked);
   GenerateRequest request = request_of(3, 20);
   request.options.sampling = {.temperature = 1.0, .seed = 4};
   const Generation result = generate(masked, &head, request);

@@ -92,7 +92,7 @@ TEST_P(DraftBlocks, EveryOtherDraftMayBeEmpty) {
     for (const int depth : {1, 3, 8}) {
       options.depth = depth;
       Witness witness(model());
-      MtpDrafter head(witness.model);
+      HeadDrafter head(witness.model);
       Oracle oracle({truth.text});
       RandomDrafter random(model().info().vocab, 7);
       for (Drafter* inner : std::initializer_list<Drafter*>{&head, &oracle, &random}) {
@@ -135,7 +135,7 @@ TEST_P(DraftBlocks, AnyBlocksWillDo) {
 DraftBlock fresh_draft(const Model& model, const Sequence& like, int depth) {
   Sequence sequence(model, {like.tokens.begin(), like.tokens.begin() + like.prompt_length}, like.options);
   sequence.tokens = like.tokens;
-  MtpDrafter drafter(model);
+  HeadDrafter drafter(model);
   sequence.draft_state = drafter.begin();
   const int known = static_cast<int>(like.tokens.size()) - 1;
   Pass pass;
@@ -159,7 +159,7 @@ TEST_P(DraftBlocks, TheNextDraftIsThatOfAFreshPrefillAfterEveryAcceptance) {
       for (const int depth : {1, 3, 8}) {
         if (subject_().is_trained() && depth == 8) continue;  // each round prefills afresh
         options.depth = depth;
-        MtpDrafter head(model());
+        HeadDrafter head(model());
         int round_number = 0;
         std::map<int, int> accepted;
         Edited forced(head, [&](const Sequence& sequence, int at_depth, DraftBlock& block) {
@@ -206,7 +206,7 @@ TEST_P(DraftBlocks, GreedyDraftsAreTheHeadsArgmax) {
       ++compared;
     }
   };
-  MtpDrafter head(model());
+  HeadDrafter head(model());
   prefill(model(), &head, sequence, 0);
   Sequence* const one[] = {&sequence};
   while (sequence.finish == Finish::running) round(model(), &head, one);
@@ -224,7 +224,7 @@ TEST_P(DraftBlocks, RatioReplaysWithItsSeed) {
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     options.sampling.seed = seed;
     options.depth = 3;
-    MtpDrafter head(model());
+    HeadDrafter head(model());
     const Generation first = decode(model(), &head, prompt, options);
     const Generation again = decode(subject_().model(2), &head, prompt, options, 2);
     EXPECT_EQ(first.ids, again.ids);
@@ -243,7 +243,7 @@ TEST_P(DraftBlocks, RatioWithoutDraftsIsPlainSampling) {
   options.max_tokens = 16;
   options.depth = 0;
   const Ids prompt = subject_().prompt(5);
-  MtpDrafter head(model());
+  HeadDrafter head(model());
   const Ids ids = decode(model(), &head, prompt, options).ids;
 
   Ids text = prompt;
@@ -262,7 +262,7 @@ TEST_P(DraftBlocks, AReportedSeedReplays) {
   options.sampling = sampling(4);
   options.max_tokens = 12;
   const Ids prompt = subject_().prompt(5);
-  MtpDrafter head(model());
+  HeadDrafter head(model());
   const Generation first = decode(model(), &head, prompt, options);
   options.sampling.seed = first.seed;
   options.sampling.acceptance = Acceptance::ratio;  // what a request without a seed gets
@@ -304,7 +304,7 @@ TEST(Ratio, ThreeTokensAreDistributedAsTheTargetsWhateverDrafts) {
   Ids none;
   enumerate(model, prompt, options.sampling, 3, 1.0, exact, none);
 
-  MtpDrafter head(model);
+  HeadDrafter head(model);
   Liar liar(exact.begin()->first.back());
   constexpr int kRuns = 2000;
   for (Drafter* drafter : std::initializer_list<Drafter*>{&head, &liar}) {

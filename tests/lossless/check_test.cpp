@@ -49,7 +49,7 @@ class LosslessCheckTest : public ::testing::Test {
 
   Subject& subject_ = subject("tiny_hybrid");
   ScriptedModel model_{subject_.model()};
-  MtpDrafter head_{model_};
+  HeadDrafter head_{model_};
   Drafter* drafter_ = &head_;
   std::vector<LosslessPrompt> prompts_ = prompts_of(subject_);
   bool concerned_ = false;
@@ -59,7 +59,7 @@ class LosslessSubjects : public SubjectTest {};
 
 TEST_P(LosslessSubjects, PassEveryCheck) {
   const Model& model = subject_().model();
-  MtpDrafter drafter(model);
+  HeadDrafter drafter(model);
   const auto prompts = prompts_of(subject_());
   std::vector<std::string> seen;
   const auto checks = check_lossless(
@@ -120,7 +120,7 @@ TEST_F(LosslessCheckTest, NeighboursInABatchThatInterfereFailTheTogetherCheckAlo
 TEST_F(LosslessCheckTest, ADrafterThatMisstatesItsDistributionFailsTheRatioCheckAlone) {
   Subject& trained = subject("trained");
   const Model& model = trained.model();
-  MtpDrafter honest(model);
+  HeadDrafter honest(model);
   // The drafted id seems far less likely than it was, so acceptance keeps nearly all of them.
   Edited liar(honest, [](const Sequence&, int, DraftBlock& block) {
     for (std::size_t i = 0; i < block.tokens.size(); ++i) {

@@ -25,7 +25,7 @@ TEST_P(DraftVocabularyRuns, GiveThePlainIds) {
         if (model.is_trained() && depth == 1) continue;
         options.depth = depth;
         options.draft_vocabulary = low;
-        MtpDrafter head(model.model());
+        HeadDrafter head(model.model());
         const Generation result = decode(model.model(), &head, truth.prompt, options, 40);
         ASSERT_EQ(result.ids, truth.ids) << "sampler " << index << " low " << low << " depth " << depth;
         EXPECT_GT(result.stats.drafted.front(), 0);
@@ -79,7 +79,7 @@ TEST(DraftVocabulary, SequencesOfABatchDoNotShareTheirParts) {
   const Model& model = subject("tiny_hybrid").model();
   std::vector<DecodeOptions> options(4);
   std::vector<Ids> prompts;
-  MtpDrafter head(model);
+  HeadDrafter head(model);
   Batch together(model, &head, 7);
   std::vector<Sequence*> sequences;
   for (std::size_t i = 0; i < options.size(); ++i) {
@@ -95,7 +95,7 @@ TEST(DraftVocabulary, SequencesOfABatchDoNotShareTheirParts) {
   while (together.step()) {
   }
   for (std::size_t i = 0; i < options.size(); ++i) {
-    MtpDrafter alone(model);
+    HeadDrafter alone(model);
     const Ids expected = decode(model, &alone, prompts[i], options[i]).ids;
     EXPECT_EQ(Ids(sequences[i]->tokens.begin() + sequences[i]->prompt_length, sequences[i]->tokens.end()), expected)
         << i;

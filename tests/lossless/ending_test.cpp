@@ -110,7 +110,7 @@ TEST_P(Ending, CachesEndWithTheTextAtEveryLength) {
     DecodeOptions options = sampled(max_tokens);
     const Truth truth(model(), subject_().prompt(60), options);
     options.depth = 8;
-    MtpDrafter head(model());
+    HeadDrafter head(model());
     Sequence sequence(model(), truth.prompt, options);
     run_to_end(model(), &head, sequence, 7);
     EXPECT_EQ(sequence.finish, Finish::length);
@@ -129,7 +129,7 @@ TEST_P(Ending, FewerTokensThanADraft) {
       const Truth truth(model(), subject_().prompt(5), options);
       ASSERT_EQ(static_cast<int>(truth.ids.size()), max_tokens);
       options.depth = 8;
-      MtpDrafter head(model());
+      HeadDrafter head(model());
       Oracle oracle({truth.text});
       Liar liar;
       for (Drafter* drafter : std::initializer_list<Drafter*>{&head, &oracle, &liar}) {
@@ -146,13 +146,13 @@ TEST_P(Ending, FewerTokensThanADraft) {
 
 // B88: what only drafting needs is there only when drafting.
 TEST_P(Ending, DepthZeroCostsWhatAModelWithoutAHeadCosts) {
-  const Loaded headless(subject_().folder(), make_cpu_ops(1, subject_().activations()), MtpMode::off);
+  const Loaded headless = subject_().headless();
   EXPECT_EQ(headless.model->info().max_depth, 0);
   DecodeOptions options;
   options.max_tokens = 10;
   options.depth = 0;
   const Ids prompt = subject_().prompt(63);
-  MtpDrafter head(model());
+  HeadDrafter head(model());
   Sequence with(model(), prompt, options), without(*headless.model, prompt, options);
   run_to_end(model(), &head, with);
   run_to_end(*headless.model, nullptr, without);
@@ -181,7 +181,7 @@ TEST_P(Ending, LogitsThatAreNotFiniteEndTheSequenceWithAnError) {
         poisoned.on_logits = [&](const ScriptedModel::Row& row, std::span<float> logits) {
           if (row.position == 5 - 1 + token) logits[3] = poison;
         };
-        MtpDrafter head(poisoned);
+        HeadDrafter head(poisoned);
         Oracle oracle({truth.text});
         for (Drafter* drafter : std::initializer_list<Drafter*>{&head, &oracle}) {
           const Generation result = decode(poisoned, drafter, truth.prompt, options);
@@ -230,7 +230,7 @@ TEST_P(Ending, APoisonedSequenceLeavesItsNeighboursAlone) {
   ScriptedModel poisoned(model());
   std::vector<std::unique_ptr<Sequence>> sequences;
   std::vector<Sequence*> all;
-  MtpDrafter head(poisoned);
+  HeadDrafter head(poisoned);
   for (const Truth& truth : truths) {
     sequences.push_back(std::make_unique<Sequence>(poisoned, truth.prompt, options));
     all.push_back(sequences.back().get());
@@ -262,7 +262,7 @@ TEST_P(Ending, ABrokenHeadDoesNotChangeTheAnswer) {
     broken.on_draft_logits = [&](std::span<float> logits) {
       if (++row % 3 != 1) logits[7] = row % 2 == 0 ? kNaN : std::numeric_limits<float>::infinity();
     };
-    MtpDrafter head(broken);
+    HeadDrafter head(broken);
     const Generation result = decode(broken, &head, truth.prompt, options);
     EXPECT_EQ(result.ids, truth.ids);
     EXPECT_EQ(result.finish, Finish::length);
@@ -276,7 +276,7 @@ TEST_P(Ending, CancellationIsNoticedBetweenPasses) {
   options.max_tokens = 40;
   const Truth truth(model(), subject_().prompt(65), options);
   options.depth = 3;
-  MtpDrafter head(model());
+  HeadDrafter head(model());
   GenerateRequest request;
   request.prompt = truth.prompt;
   request.options = options;
@@ -361,7 +361,7 @@ TEST_F(SmallContext, NothingIsRunPastIt) {
         const Generation plain = decode(model_, nullptr, truth.prompt, options);
         for (const int depth : {3, 8}) {
           options.depth = depth;
-          MtpDrafter head(model_);
+          HeadDrafter head(model_);
           Oracle oracle({truth.text});
           Liar liar;
           for (Drafter* drafter : std::initializer_list<Drafter*>{&head, &oracle, &liar}) {
@@ -433,7 +433,7 @@ TEST(DamagedHead, NaNInTheFusionMatrixDoesNotChangeTheAnswer) {
   ASSERT_GT(damaged.model->info().max_depth, 0);
   for (const int depth : {1, 3, 8}) {
     options.depth = depth;
-    MtpDrafter head(*damaged.model);
+    HeadDrafter head(*damaged.model);
     const Generation result = decode(*damaged.model, &head, truth.prompt, options);
     EXPECT_EQ(result.ids, truth.ids);
     EXPECT_EQ(result.finish, Finish::length);

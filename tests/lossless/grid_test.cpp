@@ -39,7 +39,7 @@ std::vector<Combination> combinations(bool all, int sampling_index) {
 
 std::unique_ptr<Drafter> make_drafter(int kind, const Model& model, const Truth& truth) {
   const std::vector<Ids> texts = {truth.text};
-  if (kind == 0) return std::make_unique<MtpDrafter>(model);
+  if (kind == 0) return std::make_unique<HeadDrafter>(model);
   if (kind == 1) return std::make_unique<Oracle>(texts);
   if (kind == 2) return std::make_unique<Liar>();
   return std::make_unique<Half>(texts);

@@ -39,7 +39,7 @@ TEST_P(EverySet, GivesTheBitsOfTheReferenceAtAnyDepth) {
         const std::vector<Ids> texts = {truth.text};
         for (const bool with_head : {true, false}) {
           Witness witness(tested.model(threads));
-          MtpDrafter head(witness.model);
+          HeadDrafter head(witness.model);
           Oracle oracle(texts);
           Drafter& drafter = with_head ? static_cast<Drafter&>(head) : oracle;
           const Generation result = decode(witness.model, &drafter, prompt, options, 7);

@@ -23,7 +23,7 @@ class Processors : public SubjectTest {
     const Generation plain = decode(model(), nullptr, start, options);
     Ids text = start;
     text.insert(text.end(), plain.ids.begin(), plain.ids.end());
-    MtpDrafter head(model());
+    HeadDrafter head(model());
     Oracle oracle({text});
     Liar liar;
     Half half({text});
@@ -65,7 +65,7 @@ TEST_P(Processors, BiasActsOnEveryToken) {
     for (const float bias : {-100.0f, 100.0f}) {
       DecodeOptions options = options_of({.temperature = temperature, .logit_bias = {{7, bias}}}, 64);
       ASSERT_NO_FATAL_FAILURE(expect_same_at_every_depth(options));
-      MtpDrafter head(model());
+      HeadDrafter head(model());
       options.depth = 3;
       const Ids ids = decode(model(), &head, prompt(), options).ids;
       ASSERT_EQ(ids.size(), 64u);
@@ -134,7 +134,7 @@ TEST_P(Processors, LogProbabilitiesAreTheTargetsOwn) {
   ASSERT_NO_FATAL_FAILURE(expect_same_at_every_depth(options));
 
   options.depth = 3;
-  MtpDrafter head(model());
+  HeadDrafter head(model());
   const Ids start = prompt();
   const Generation result = decode(model(), &head, start, options);
   ASSERT_EQ(result.log_probabilities.size(), result.ids.size());
@@ -165,7 +165,7 @@ TEST_P(Processors, ChoicesAreRunsOfTheirOwn) {
   request.prompt = prompt();
   request.options = options_of(sampling(7), 12);
   request.options.depth = 3;
-  MtpDrafter head(model());
+  HeadDrafter head(model());
   const auto choices = generate_choices(model(), &head, request, 3);
   std::set<Ids> distinct;
   for (std::uint32_t c = 0; c < 3; ++c) {

@@ -49,7 +49,7 @@ TEST_P(Schedule, ThreeSequencesJoinAndOneLeaves) {
     for (int kind = 0; kind < 3; ++kind) {
       Witness witness(subject_().model(threads));
       const Model& model = witness.model;
-      MtpDrafter head(model);
+      HeadDrafter head(model);
       Oracle oracle(texts_of(requests));
       Half half(texts_of(requests));
       Drafter& drafter = kind == 0 ? static_cast<Drafter&>(head) : kind == 1 ? oracle : half;
@@ -93,7 +93,7 @@ TEST_P(RandomSchedule, EverySequenceIsThatOfASoloRun) {
     std::mt19937 random(static_cast<std::uint32_t>(GetParam() * 50 + schedule));
     const auto below = [&](std::size_t n) { return static_cast<std::size_t>(random() % n); };
     const Model& model = hybrid.model(1 + schedule % 2);
-    MtpDrafter head(model);
+    HeadDrafter head(model);
     Half half(texts_of(requests));
     Hesitant hesitant(head);
     Drafter* const drafters[] = {&head, &half, &hesitant};

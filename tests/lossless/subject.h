@@ -18,12 +18,12 @@
 #include <vector>
 
 #include "checkpoint/checkpoint.h"
-#include "decode/draft/mtp_drafter.h"
 #include "decode/evaluate.h"
 #include "decode/generate.h"
 #include "fixtures/drafters.h"
 #include "fixtures/golden.h"
 #include "fixtures/moe_checkpoint.h"
+#include "fixtures/prefix_model.h"
 #include "fixtures/scripted_model.h"
 #include "fixtures/temp_dir.h"
 #include "fixtures/tiny_checkpoint.h"
@@ -43,6 +43,7 @@ struct Loaded {
     options.mtp = mtp;
     model = load_model(checkpoint, *ops, options, report).model;
   }
+  explicit Loaded(std::unique_ptr<Model> with_own_lane) : model(std::move(with_own_lane)) {}
 
   std::unique_ptr<Ops> ops;
   std::unique_ptr<Model> model;
@@ -51,24 +52,35 @@ struct Loaded {
 /// Pages of the caches hold 64 positions: prompts end before, on and behind their borders, and answers cross them.
 inline constexpr int kPromptLengths[] = {1, 5, 63, 64, 65, 130};
 
-/// One checkpoint of the suite.
+/// One checkpoint of the suite, or a PrefixModel.
 class Subject {
  public:
+  Subject(std::string name, HeadScheme scheme) : name_(std::move(name)), prefix_(scheme) {}
   Subject(std::string name, std::filesystem::path folder, CpuActivations activations)
       : name_(std::move(name)), folder_(std::move(folder)), activations_(activations) {}
 
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::filesystem::path& folder() const { return folder_; }
   [[nodiscard]] CpuActivations activations() const { return activations_; }
-  [[nodiscard]] bool is_present() const { return std::filesystem::exists(folder_ / "config.json"); }
+  [[nodiscard]] bool is_present() const { return prefix_ || std::filesystem::exists(folder_ / "config.json"); }
   /// Has a head that is often right; a pass costs fifty times one of the others.
-  [[nodiscard]] bool is_trained() const { return std::filesystem::exists(folder_ / "tokenizer.json"); }
+  [[nodiscard]] bool is_trained() const { return !prefix_ && std::filesystem::exists(folder_ / "tokenizer.json"); }
 
   /// The model on `threads` threads, loaded once.
   [[nodiscard]] const Model& model(int threads = 1) {
     auto& loaded = loaded_[threads];
-    if (!loaded) loaded = std::make_unique<Loaded>(folder_, threads, activations_);
+    if (!loaded) {
+      loaded = prefix_ ? std::make_unique<Loaded>(std::make_unique<PrefixModel>(*prefix_))
+                       : std::make_unique<Loaded>(folder_, threads, activations_);
+    }
     return *loaded->model;
+  }
+  /// The model loaded without its head.
+  [[nodiscard]] Loaded headless() const {
+    if (!prefix_) return Loaded(folder_, make_cpu_ops(1, activations_), MtpMode::off);
+    auto model = std::make_unique<PrefixModel>(*prefix_);
+    model->drop_head();
+    return Loaded(std::move(model));
   }
 
   /// A prompt of `length` tokens: real text for the trained models, random ids otherwise.
@@ -101,7 +113,8 @@ class Subject {
 
   std::string name_;
   std::filesystem::path folder_;
-  CpuActivations activations_;
+  CpuActivations activations_ = CpuActivations::float32;
+  std::optional<HeadScheme> prefix_;
   std::map<int, std::unique_ptr<Loaded>> loaded_;
   Ids text_;
 };
@@ -115,13 +128,19 @@ class Subject {
   return options;
 }
 
-/// The subject of a name in kSubjects: a checkpoint, with int8 activations where the name says so. Synthetic ones are
-/// written when first asked for.
+/// The subject of a name in kSubjects: a checkpoint, with int8 activations where the name says so, or a PrefixModel of
+/// a scheme. Synthetic checkpoints are written when first asked for.
 [[nodiscard]] inline Subject& subject(const std::string& full_name) {
   static const TempDir written;
   static std::map<std::string, std::unique_ptr<Subject>> subjects;
   auto& found = subjects[full_name];
   if (found) return *found;
+  const std::map<std::string, HeadScheme> distinct = {
+      {"prefix_chained", HeadScheme::chained}, {"prefix_parallel", HeadScheme::parallel}};
+  if (const auto scheme = distinct.find(full_name); scheme != distinct.end()) {
+    found = std::make_unique<Subject>(full_name, scheme->second);
+    return *found;
+  }
   constexpr std::string_view kInt8 = "_int8";
   const bool int8 = full_name.ends_with(kInt8);
   const std::string name = full_name.substr(0, full_name.size() - (int8 ? kInt8.size() : 0));
@@ -142,8 +161,8 @@ class Subject {
 }
 
 inline const std::string kSubjects[] = {"tiny", "tiny_tied", "tiny_hybrid", "tiny_hybrid_4bit", "tiny_hybrid_4bit_int8",
-    "random_qwen3_5", "random_qwen3_5_moe", "random_qwen3_next", "moe_4bit_int8", "trained", "trained_4bit",
-    "trained_4bit_int8"};
+    "random_qwen3_5", "random_qwen3_5_moe", "random_qwen3_next", "moe_4bit_int8", "prefix_chained", "prefix_parallel",
+    "trained", "trained_4bit", "trained_4bit_int8"};
 
 /// Greedy, then samplers whose ids must not depend on drafting: a seed makes acceptance coupled.
 [[nodiscard]] inline SamplingOptions sampling(int index) {

@@ -55,7 +55,7 @@ struct Comparison {
 };
 
 std::unique_ptr<Drafter> make_drafter(int kind, const Model& model, const std::vector<Ids>& texts) {
-  if (kind == 0) return std::make_unique<MtpDrafter>(model);
+  if (kind == 0) return std::make_unique<HeadDrafter>(model);
   if (kind == 1) return std::make_unique<Oracle>(texts);
   if (kind == 2) return std::make_unique<Liar>();
   return std::make_unique<Half>(texts);

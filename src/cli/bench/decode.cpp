@@ -10,7 +10,7 @@
 #include "cli/option_values.h"
 #include "cli/output.h"
 #include "cli/sampling_options.h"
-#include "decode/draft/mtp_drafter.h"
+#include "decode/draft/make_mtp_drafter.h"
 #include "decode/prefill.h"
 #include "decode/round.h"
 
@@ -51,8 +51,8 @@ class Run {
         fail(ErrorCode::usage, "--depth: expected 0 without a head ({}), found {}", subject.open().loaded.mtp_reason,
             options.depth);
       }
-      mtp_.emplace(model_);
-      drafter_ = &*mtp_;
+      mtp_ = make_mtp_drafter(model_);
+      drafter_ = mtp_.get();
       if (!options.rates.empty()) {
         auto synthetic = std::make_unique<SyntheticChance>(parse_rates(options.rates, options.depth), KeyedNoise(seed));
         synthetic_.emplace(*mtp_, *synthetic);
@@ -117,7 +117,7 @@ class Run {
   const Subject& subject_;
   TimedModel model_;
   DecodeOptions decode_;
-  std::optional<MtpDrafter> mtp_;
+  std::unique_ptr<Drafter> mtp_;
   std::optional<SyntheticDrafter> synthetic_;
   Drafter* drafter_ = nullptr;
   std::optional<Sequence> sequence_;
