@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "cli/inspect_cost.h"
+#include "cli/inspect_probe.h"
 #include "cli/open_model.h"
 #include "cli/output.h"
 #include "cli/verb.h"
@@ -20,7 +21,7 @@ using Json = nlohmann::ordered_json;
 struct Options {
   ModelOptions model;
   CostOptions cost;
-  bool json = false, write = false;
+  bool json = false, write = false, probe = false;
 };
 
 template <typename T>
@@ -38,6 +39,17 @@ Json contract_json(const Contract& contract, bool head) {
     out["position_mode"] = decided(contract.position_mode);
   }
   return out;
+}
+
+/// What a sequence's caches take on this lane: by the length of its text, and besides.
+Json memory_json(const Model& model) {
+  CacheFootprint all = model.make_caches()->footprint(), head;
+  if (model.info().head_layers > 0) {
+    for (const auto& caches : model.make_head_caches()) head += caches->footprint();
+  }
+  all += head;
+  return {{"per_1k_tokens", 1000 * all.per_position}, {"fixed", all.fixed},
+      {"of_which_head", {{"per_1k_tokens", 1000 * head.per_position}, {"fixed", head.fixed}}}};
 }
 
 /// What the folder holds, whether or not it can be run. `status` receives the exit status.
@@ -73,6 +85,8 @@ Json describe(const Options& options, int& status) {
       modules[entry.module] = entry.format;
     }
     out["quantisation"] = {{"summary", formats}, {"modules", modules}};
+    out["memory"] = memory_json(*loaded.model);
+    out["bytes_read"] = {{"per_token", loaded.bytes_per_token()}, {"per_draft_step", loaded.bytes_per_draft()}};
     out["contract"] = contract_json(loaded.model->contract(), info.head_layers > 0);
     out["verdict"] = info.head_layers > 0 ? "mtp" : "ar-only";
     reasons.push_back(loaded.mtp_reason);
@@ -80,6 +94,15 @@ Json describe(const Options& options, int& status) {
       if (info.head_layers == 0) fail(ErrorCode::usage, "--write: there is no wiring to write: {}", loaded.mtp_reason);
       write_contract(folder, loaded.model->contract());
       report.note(fmt::format("the contract is written to {}", (folder / "foresay.json").string()));
+    }
+    if (options.probe) {
+      Report again;  // the same notes once more
+      const OpenModel open({.folder = folder,
+                               .mtp = mtp_mode(options.model.mtp),
+                               .contract = options.model.contract,
+                               .lane = options.model.lane},
+          again);
+      out["probe"] = probe_json(open, options.cost.again, report);
     }
     if (options.cost.wanted) out["cost"] = cost_json(checkpoint, *loaded.model, report, options.cost);
   } catch (const Error& error) {
@@ -114,6 +137,11 @@ void print_text(const Json& d) {
       formats += fmt::format("{}{} ({} matrices)", formats.empty() ? "" : ", ", format, text(count));
     }
     line("stored as", formats);
+    const auto megabytes = [](const Json& bytes) { return fmt::format("{:.4g} MB", bytes.get<double>() / 1e6); };
+    line("memory", fmt::format("{} per 1000 tokens of a sequence, and {} besides",
+                       megabytes(d["memory"]["per_1k_tokens"]), megabytes(d["memory"]["fixed"])));
+    line("reads", fmt::format("{} of weights per token, {} per draft step", megabytes(d["bytes_read"]["per_token"]),
+                      megabytes(d["bytes_read"]["per_draft_step"])));
     const auto& mtp = d["mtp"];
     line("head", mtp["layers"] == 0 ? "none in use: " + text(mtp["reason"])
                                     : fmt::format("{} layer, {} tensors in {}, drafts up to {}", text(mtp["layers"]),
@@ -123,6 +151,9 @@ void print_text(const Json& d) {
   }
   if (d.contains("cost")) {
     for (const auto& [key, value] : cost_lines(d["cost"])) line(key, value);
+  }
+  if (d.contains("probe")) {
+    for (const auto& [key, value] : probe_lines(d["probe"])) line(key, value);
   }
   line("verdict", text(d["verdict"]));
   for (const auto& reason : d["reasons"]) line("because", text(reason));
@@ -135,7 +166,13 @@ void print_text(const Json& d) {
 std::function<int()> add_inspect(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model_options(app, options->model);
+  app.add_flag("--probe", options->probe,
+      "Also say how often the head agrees with the model, as it is wired and with each value changed: three prompts "
+      "are "
+      "decoded with each, then the result is kept in $XDG_CACHE_HOME/foresay/probes (~/.cache)");
   add_cost_options(app, options->cost);
+  app.add_flag(
+      "--measure-again", options->cost.again, "Measure also where costs or a probe are kept, and keep the new ones");
   app.add_flag("--json", options->json, "Print one JSON document");
   app.add_flag(
       "--write", options->write, "Write the head's wiring to foresay.json in the folder; later runs follow it");
@@ -145,6 +182,9 @@ std::function<int()> add_inspect(CLI::App& app) {
       "  foresay inspect models/tiny-qwen3_5 --cost --acceptance 0.85,0.72,0.60");
   return [options] {
     check_cost_options(options->cost);
+    if (options->cost.again && !options->cost.wanted && !options->probe) {
+      fail(ErrorCode::usage, "--measure-again: expected --cost or --probe beside it");
+    }
     int status = 0;
     const Json document = describe(*options, status);
     if (options->json) {

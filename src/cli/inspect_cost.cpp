@@ -21,8 +21,6 @@ void add_cost_options(CLI::App& app, CostOptions& options) {
   auto* const cost = app.add_flag("--cost", options.wanted,
       "Also say what target passes and draft steps cost here, and what drafting gains: measured in about 1.5 s, then "
       "kept in $XDG_CACHE_HOME/foresay/costs (~/.cache) for this checkpoint, machine and build");
-  app.add_flag("--measure-again", options.again, "Measure also where costs are kept, and keep the new ones")
-      ->needs(cost);
   app.add_option("--acceptance", options.acceptance_text,
          "Shares of rounds in which draft 1, 2, ... survives: 0.85,0.72,0.60. Gives tokens/s per depth; without it, "
          "the "

@@ -1,6 +1,7 @@
 #include "model/load.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/error.h"
 #include "checkpoint/quantisation.h"
@@ -33,6 +34,16 @@ std::string_view name_of(MtpMode mode) {
       return "required";
   }
   return "?";
+}
+
+double LoadedModel::bytes_per_token() const {
+  return std::accumulate(storage.begin(), storage.end(), 0.0,
+      [](double sum, const StorageEntry& e) { return sum + e.read.token * static_cast<double>(e.bytes); });
+}
+
+double LoadedModel::bytes_per_draft() const {
+  return std::accumulate(storage.begin(), storage.end(), 0.0,
+      [](double sum, const StorageEntry& e) { return sum + e.read.draft * static_cast<double>(e.bytes); });
 }
 
 LoadedModel load_model(const Checkpoint& checkpoint, Ops& ops, const LoadOptions& options, Report& report) {

@@ -22,16 +22,29 @@ struct LoadOptions {
   ContractOverrides contract;
 };
 
-/// How one matrix or group of matrices is stored, for inspect.
+/// Which share of a matrix is read: of experts those that are chosen, of an embedding that is only looked up nothing.
+struct ReadShare {
+  double token = 1;  ///< by the trunk, for one token
+  double draft = 0;  ///< by one draft step
+
+  [[nodiscard]] ReadShare operator*(double share) const { return {token * share, draft * share}; }
+};
+
+/// How one matrix or group of matrices is stored, and how much of it is read.
 struct StorageEntry {
   std::string module;  ///< full path in the checkpoint
   std::string format;  ///< "BF16", "affine 4 bits, group 64"
+  std::size_t bytes = 0;
+  ReadShare read;
 };
 
 struct LoadedModel {
   std::unique_ptr<Model> model;
   std::string mtp_reason;             ///< why the head is there or not, in words
   std::vector<StorageEntry> storage;  ///< every matrix, trunk first
+
+  [[nodiscard]] double bytes_per_token() const;  ///< weights that the trunk reads for one token, drafts aside
+  [[nodiscard]] double bytes_per_draft() const;  ///< weights that one draft step reads
 };
 
 /// Builds the model that config.json's model_type names. Every parameter has a stated source or the load fails; every

@@ -55,7 +55,7 @@ StoredMatrix WeightSource::whole(const std::string& module, Shape leading, int o
           fmt::format("a float matrix {}, or packed words with {}.scales beside them", expected, stored.module));
     }
     if (stored.weight.shape != shape(in)) wrong_shape(stored.weight, expected);
-    storage_.push_back({stored.module, std::string(name_of(stored.weight.dtype))});
+    storage_.push_back({stored.module, std::string(name_of(stored.weight.dtype)), stored.weight.bytes, read_});
     return stored;
   }
 
@@ -78,7 +78,8 @@ StoredMatrix WeightSource::whole(const std::string& module, Shape leading, int o
         .push_back(stored.module);
   }
   stored.quant = geometry;
-  storage_.push_back({stored.module, describe(geometry)});
+  storage_.push_back(
+      {stored.module, describe(geometry), stored.weight.bytes + stored.scales.bytes + stored.biases.bytes, read_});
   return stored;
 }
 

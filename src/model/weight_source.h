@@ -23,11 +23,17 @@ class WeightSource {
   WeightSource(std::string part, std::map<std::string, TensorView> tensors, const Config& config, Ops& ops,
       Report& report, std::vector<StorageEntry>& storage)
       : part_(std::move(part)),
+        read_(part_ == "head" ? ReadShare{0, 1} : ReadShare{1, 0}),
         tensors_(std::move(tensors)),
         config_(config),
         ops_(ops),
         report_(report),
         storage_(storage) {}
+
+  /// What is read of the matrices that are taken from now on; at first a trunk's are read whole by a token, a head's by
+  /// a draft step.
+  void set_read_share(ReadShare read) { read_ = read; }
+  [[nodiscard]] ReadShare read_share() const { return read_; }
 
   [[nodiscard]] bool has(const std::string& tensor) const { return tensors_.contains(tensor); }
   [[nodiscard]] const TensorView* peek(const std::string& tensor) const;  ///< without taking it; null when absent
@@ -61,6 +67,7 @@ class WeightSource {
   [[noreturn]] void wrong_shape(const TensorView& view, const std::string& expected) const;
 
   std::string part_;
+  ReadShare read_;
   std::map<std::string, TensorView> tensors_;
   const Config& config_;
   Ops& ops_;

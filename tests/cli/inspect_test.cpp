@@ -27,6 +27,10 @@ TEST(Inspect, SaysWhatTheBundledModelIs) {
     EXPECT_FALSE(d["contract"][field]["source"].get<std::string>().empty()) << field;
   }
   EXPECT_EQ(d["warnings"], Json::array());
+  // Two of eight layers attend, and the head's: keys and values of 2 heads of 64, in bf16.
+  EXPECT_EQ(d["memory"]["per_1k_tokens"], 1000 * 3 * 2 * 2 * 64 * 2);
+  EXPECT_EQ(d["memory"]["of_which_head"]["per_1k_tokens"], 1000 * 2 * 2 * 64 * 2);
+  EXPECT_GT(d["memory"]["fixed"], 0);
 
   const Outcome text = foresay({"inspect", kBundled});
   EXPECT_EQ(text.status, 0);
@@ -113,7 +117,9 @@ TEST(Inspect, AWiringThatDoesNotExistNamesTheChoices) {
   TempDir dir;
   const auto folder = write_tiny(dir.path() / "model", tiny());
   write_text(folder / "foresay.json", R"({"foresay": 1, "contract": {"base_hidden": "middle"}})");
-  expect_refused({"inspect", folder.string()}, 3, {"foresay.json", "base_hidden", "post_norm", "middle"});
+  const Outcome outcome = foresay({"inspect", folder.string()});
+  EXPECT_EQ(outcome.status, 3);
+  expect_parts(outcome.err, {"foresay.json", "base_hidden", "post_norm", "\"middle\""});
 }
 
 TEST(Inspect, APathThatIsNoFolderIsWrongUsage) {

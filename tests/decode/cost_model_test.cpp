@@ -90,6 +90,7 @@ class CountingCache final : public Cache {
   [[nodiscard]] std::shared_ptr<const CacheSnapshot> snapshot() override { throw std::logic_error("snapshot()"); }
   void restore(const CacheSnapshot&) override { throw std::logic_error("restore()"); }
   [[nodiscard]] std::size_t bytes() const override { return 0; }
+  [[nodiscard]] CacheFootprint footprint() const override { return {}; }
 
  private:
   bool trimmable_;

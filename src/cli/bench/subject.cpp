@@ -47,22 +47,6 @@ TextModel open_text(const OpenModel& open) {
   return text;
 }
 
-bool is_part_of(const std::string& tensor, std::string_view module) {
-  return tensor.find(module) != std::string::npos;
-}
-
-/// Output matrix and embedding are two matrices: the embedding is then only looked up.
-bool is_untied(const Checkpoint& checkpoint) {
-  return std::ranges::any_of(checkpoint.trunk(), [](const auto& entry) { return is_part_of(entry.first, "lm_head."); });
-}
-
-double bytes_of(
-    const std::map<std::string, TensorView>& tensors, const std::function<bool(const std::string&)>& counts) {
-  double bytes = 0;
-  for (const auto& [name, view] : tensors) bytes += counts(name) ? static_cast<double>(view.bytes) : 0;
-  return bytes;
-}
-
 }  // namespace
 
 void add_subject_options(CLI::App& app, SubjectOptions& options) {
@@ -109,16 +93,17 @@ nlohmann::ordered_json Subject::line(const char* bench) const {
 }
 
 double Subject::trunk_bytes() const {
-  return bytes_of(open_->checkpoint.trunk(),
-      [&](const std::string& name) { return !is_untied(open_->checkpoint) || !is_part_of(name, "embed_tokens."); });
+  return open_->loaded.bytes_per_token();
 }
 
 double Subject::head_bytes() const {
-  const char* const output = is_untied(open_->checkpoint) ? "lm_head." : "embed_tokens.";
   const int vocab = model().info().vocab, low = draft_vocabulary_low(model());
-  const double read = low > 0 ? static_cast<double>(low) / vocab : 1.0;  // of the output matrix
-  return read * bytes_of(open_->checkpoint.trunk(), [&](const std::string& name) { return is_part_of(name, output); }) +
-         bytes_of(open_->checkpoint.head().tensors, [](const std::string&) { return true; });
+  const double share = low > 0 ? static_cast<double>(low) / vocab : 1.0;  // of the output matrix, which both read
+  double bytes = 0;
+  for (const StorageEntry& entry : open_->loaded.storage) {
+    bytes += entry.read.draft * (entry.read.token > 0 ? share : 1.0) * static_cast<double>(entry.bytes);
+  }
+  return bytes;
 }
 
 std::vector<TokenId> Subject::tokens(int count) const {

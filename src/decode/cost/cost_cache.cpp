@@ -1,13 +1,11 @@
 #include "decode/cost/cost_cache.h"
 
 #include <cmath>
-#include <cstdint>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/cache_folder.h"
 #include "base/error.h"
-#include "base/temporary_file.h"
 
 namespace foresay {
 namespace {
@@ -15,13 +13,6 @@ namespace {
 using Json = nlohmann::json;  // keys are sorted, so equal entries are equal texts
 
 constexpr int kFormat = 1;  // a change of what is measured or written is another number
-
-/// FNV-1a. A file is told from another by the key inside it; the name only has to spread.
-std::uint64_t hash(const std::string& text) {
-  std::uint64_t value = 0xCBF29CE484222325u;
-  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 0x100000001B3u;
-  return value;
-}
 
 Json key_json(const CostKey& key) {
   return {{"checkpoint", key.checkpoint}, {"machine", key.machine}, {"build", key.build}};
@@ -59,7 +50,7 @@ std::filesystem::path CostCache::default_folder() {
 }
 
 std::filesystem::path CostCache::file_of(const CostKey& key) const {
-  return folder_ / fmt::format("{:016x}.json", hash(dump(key_json(key))));
+  return cache_entry(folder_, dump(key_json(key)));
 }
 
 std::optional<CostModel> CostCache::read(const CostKey& key) const {
@@ -82,13 +73,8 @@ void CostCache::write(const CostKey& key, const CostModel& costs, Report& report
   Json json = {{"format", kFormat}, {"key", key_json(key)}, {"context", costs.context}, {"passes", Json::array()},
       {"draft", costs.draft.rows == 0 ? Json() : cost_json(costs.draft)}};
   for (const PassCost& pass : costs.passes) json["passes"].push_back(cost_json(pass));
-  const std::string text = dump(json, 2) + "\n";
-  std::error_code ignored;  // the file cannot be made then
-  std::filesystem::create_directories(folder_, ignored);
   try {
-    TemporaryFile file(file_of(key), "cost");
-    file.write(text.data(), text.size());
-    file.publish();
+    write_cache_entry(file_of(key), dump(json, 2) + "\n", "cost");
   } catch (const Error& error) {
     report.warn(fmt::format("{}; costs are measured again next time", error.what()));
   }

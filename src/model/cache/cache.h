@@ -12,6 +12,18 @@ struct CacheSnapshot {
   virtual ~CacheSnapshot() = default;
 };
 
+/// What memory a cache takes as the text grows.
+struct CacheFootprint {
+  std::size_t per_position = 0;  ///< bytes that every position adds
+  std::size_t fixed = 0;         ///< bytes however long the text is: a recurrent state, a full window
+
+  CacheFootprint& operator+=(const CacheFootprint& other) {
+    per_position += other.per_position;
+    fixed += other.fixed;
+    return *this;
+  }
+};
+
 /// One layer's memory. An operation appends rows; rows appended as provisional (drafted, not yet verified) wait for
 /// keep(). Every undo is exact or throws ErrorCode::internal; nothing returns success without having moved. Engine
 /// thread only.
@@ -36,7 +48,8 @@ class Cache {
   [[nodiscard]] virtual std::shared_ptr<const CacheSnapshot> snapshot() = 0;  ///< needs no provisional rows outstanding
   virtual void restore(const CacheSnapshot& snapshot) = 0;
 
-  [[nodiscard]] virtual std::size_t bytes() const = 0;
+  [[nodiscard]] virtual std::size_t bytes() const = 0;  ///< held now
+  [[nodiscard]] virtual CacheFootprint footprint() const = 0;
 };
 
 /// All layers' caches of one sequence: equal lengths, moved together.
@@ -63,6 +76,11 @@ class CacheSet {
   [[nodiscard]] std::size_t bytes() const {
     std::size_t sum = 0;
     for (const auto& layer : layers_) sum += layer->bytes();
+    return sum;
+  }
+  [[nodiscard]] CacheFootprint footprint() const {
+    CacheFootprint sum;
+    for (const auto& layer : layers_) sum += layer->footprint();
     return sum;
   }
 

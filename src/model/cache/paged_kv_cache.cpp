@@ -96,10 +96,19 @@ void PagedKvCache::restore(const CacheSnapshot& snapshot) {
   provisional_ = false;
 }
 
+std::size_t PagedKvCache::row_bytes() const {
+  return static_cast<std::size_t>(shape_.kv_heads) * static_cast<std::size_t>(shape_.key_dim + shape_.value_dim) *
+         element();
+}
+
 std::size_t PagedKvCache::bytes() const {
-  const auto row =
-      static_cast<std::size_t>(shape_.kv_heads) * static_cast<std::size_t>(shape_.key_dim + shape_.value_dim);
-  return pages_.size() * kPage * row * element();
+  return pages_.size() * kPage * row_bytes();
+}
+
+CacheFootprint PagedKvCache::footprint() const {
+  if (shape_.window == 0) return {.per_position = row_bytes(), .fixed = 0};
+  const std::size_t pages = static_cast<std::size_t>(shape_.window + kSlack) / kPage + 1;  // wherever the window begins
+  return {.per_position = 0, .fixed = pages * kPage * row_bytes()};
 }
 
 }  // namespace foresay

@@ -46,10 +46,12 @@ class PagedKvCache final : public Cache {
   [[nodiscard]] std::shared_ptr<const CacheSnapshot> snapshot() override;
   void restore(const CacheSnapshot& snapshot) override;
   [[nodiscard]] std::size_t bytes() const override;
+  [[nodiscard]] CacheFootprint footprint() const override;
 
  private:
   struct Snapshot;
   [[nodiscard]] std::shared_ptr<Page> new_page() const;
+  [[nodiscard]] std::size_t row_bytes() const;  ///< of a position
   [[nodiscard]] std::size_t element() const { return type_ == KvType::f32 ? sizeof(float) : 2; }
   [[nodiscard]] std::pair<std::byte*, std::byte*> at(int position, int head) const;
 

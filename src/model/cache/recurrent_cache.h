@@ -37,6 +37,9 @@ class RecurrentCache final : public Cache {
   [[nodiscard]] std::shared_ptr<const CacheSnapshot> snapshot() override;
   void restore(const CacheSnapshot& snapshot) override;
   [[nodiscard]] std::size_t bytes() const override;
+  [[nodiscard]] CacheFootprint footprint() const override {
+    return {.per_position = 0, .fixed = (window_.size() + state_.size()) * sizeof(float)};
+  }
 
   [[nodiscard]] const RecurrentShape& shape() const { return shape_; }
 

@@ -107,13 +107,18 @@ Layer Qwen35::load_layer(
 }
 
 void Qwen35::load_trunk(WeightSource& source, bool zero_centred) {
+  constexpr ReadShare kLookedUp{0, 0}, kOutput{1, 1};
+  const ReadShare read = source.read_share();
+  source.set_read_share(config_.tied ? kOutput : kLookedUp);
   embedding_ = source.matrix("embed_tokens", config_.vocab, config_.hidden);
+  source.set_read_share(read);
   for (int i = 0; i < config_.layers; ++i) {
     const auto at = static_cast<std::size_t>(i);
     layers_.push_back(
         load_layer(source, fmt::format("layers.{}.", i), config_.full_attention[at], config_.sparse[at], zero_centred));
   }
   final_norm_ = source.gain("norm.weight", config_.hidden, zero_centred);
+  source.set_read_share(kOutput);
   output_ = config_.tied ? embedding_ : source.matrix("lm_head", config_.vocab, config_.hidden);
 }
 

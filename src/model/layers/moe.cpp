@@ -114,7 +114,10 @@ Moe Moe::load(
   StoredMatrix router = source.stored(prefix + "gate", shape.experts, hidden);
   router.decides = true;
   moe.router = ops.matrix(router);
+  const ReadShare whole = source.read_share();
+  source.set_read_share(whole * (static_cast<double>(shape.chosen) / shape.experts));
   moe.experts = load_experts(source, prefix, shape, hidden, ops);
+  source.set_read_share(whole);
   if (shape.shared_width > 0) {
     moe.shared = GatedMlp::load(source, prefix + "shared_expert.", hidden, shape.shared_width);
     if (shape.shared_gated) moe.shared_gate = source.matrix(prefix + "shared_expert_gate", 1, hidden);

@@ -92,4 +92,11 @@ std::size_t MlxKvCache::bytes() const {
   return keys_ ? keys_->nbytes() + values_->nbytes() : 0;
 }
 
+CacheFootprint MlxKvCache::footprint() const {
+  const auto row = static_cast<std::size_t>(shape_.kv_heads) *
+                   static_cast<std::size_t>(shape_.key_dim + shape_.value_dim) * sizeof(float);
+  if (shape_.window == 0) return {.per_position = row, .fixed = 0};
+  return {.per_position = 0, .fixed = static_cast<std::size_t>(shape_.window + kSlack + kStep) * row};
+}
+
 }  // namespace foresay

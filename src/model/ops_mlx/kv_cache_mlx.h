@@ -48,6 +48,7 @@ class MlxKvCache final : public Cache {
   [[nodiscard]] std::shared_ptr<const CacheSnapshot> snapshot() override;
   void restore(const CacheSnapshot& snapshot) override;
   [[nodiscard]] std::size_t bytes() const override;
+  [[nodiscard]] CacheFootprint footprint() const override;
 
  private:
   struct Snapshot;

@@ -48,6 +48,9 @@ class MlxRecurrentCache final : public Cache {
   [[nodiscard]] std::shared_ptr<const CacheSnapshot> snapshot() override;
   void restore(const CacheSnapshot& snapshot) override;
   [[nodiscard]] std::size_t bytes() const override;
+  [[nodiscard]] CacheFootprint footprint() const override {
+    return {.per_position = 0, .fixed = window_.nbytes() + state_.nbytes()};
+  }
 
   /// One row's write: decay * state + delta keyᵀ, in two roundings. The pass and the tape both call this, so that a
   /// settled state has the bits of plain decoding.
