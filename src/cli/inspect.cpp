@@ -37,6 +37,7 @@ Json contract_json(const Contract& contract, bool head) {
     out["recycled_hidden"] = decided(contract.recycled_hidden);
     out["concat_order"] = decided(contract.concat_order);
     out["position_mode"] = decided(contract.position_mode);
+    out["head_packing"] = decided(contract.head_packing);
   }
   return out;
 }

@@ -48,6 +48,7 @@ void add_model_options(CLI::App& app, ModelOptions& options) {
   add_wiring_option(app, "--concat-order", wiring.concat_order, "What the fusion projection reads first");
   add_wiring_option(app, "--position-mode", wiring.position_mode, "Where the head's positions come from");
   add_wiring_option(app, "--head-norms", wiring.head_norms, "How the head's norm gains are stored");
+  add_wiring_option(app, "--head-packing", wiring.head_packing, "How the head's matrices are kept in memory");
   add_lane_options(app, options.lane);
 }
 

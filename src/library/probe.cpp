@@ -46,7 +46,8 @@ ContractOverrides all_of(const Contract& contract) {
       .recycled_hidden = contract.recycled_hidden.value,
       .concat_order = contract.concat_order.value,
       .position_mode = contract.position_mode.value,
-      .head_norms = contract.head_norms.value};
+      .head_norms = contract.head_norms.value,
+      .head_packing = contract.head_packing.value};
 }
 
 struct Change {
@@ -109,7 +110,7 @@ Json key_of(const Checkpoint& checkpoint, const Model& model) {
   const Contract& c = model.contract();
   return {{"checkpoint", checkpoint_files(checkpoint)}, {"build", build_name()},
       {"wiring", {name_of(c.base_hidden.value), name_of(c.recycled_hidden.value), name_of(c.concat_order.value),
-                     name_of(c.position_mode.value), name_of(c.head_norms.value)}}};
+                     name_of(c.position_mode.value), name_of(c.head_norms.value), name_of(c.head_packing.value)}}};
 }
 
 std::string dump(const Json& json) {

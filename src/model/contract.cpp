@@ -72,6 +72,12 @@ std::string name_of(NormEncoding value) {
   return first_name(kNormEncodings, value);
 }
 
+std::string name_of(const HeadPacking& value) {
+  if (value.form == HeadPacking::Form::stored) return "stored";
+  if (value.form == HeadPacking::Form::bf16) return "bf16";
+  return fmt::format("affine:{}:{}{}", value.bits, value.group, value.all ? ":all" : "");
+}
+
 template <>
 std::optional<HiddenState> contract_value(std::string_view text) {
   return value_of(kHiddenStates, text);
@@ -104,6 +110,38 @@ std::optional<NormEncoding> contract_value(std::string_view text) {
   return value_of(kNormEncodings, text);
 }
 
+template <>
+std::optional<HeadPacking> contract_value(std::string_view text) {
+  if (text == "stored") return HeadPacking{};
+  if (text == "bf16") return HeadPacking{.form = HeadPacking::Form::bf16};
+  HeadPacking packing{.form = HeadPacking::Form::affine};
+  if (text.starts_with("affine:")) text.remove_prefix(7);
+  if (text.ends_with(":all")) {
+    packing.all = true;
+    text.remove_suffix(4);
+  }
+  const std::size_t colon = std::min(text.find(':'), text.size());
+  const auto number = [](std::string_view digits, int& value) {
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    return error == std::errc() && end == digits.data() + digits.size();
+  };
+  const bool is_read = number(text.substr(0, colon), packing.bits) &&
+                       (colon == text.size() || number(text.substr(colon + 1), packing.group));
+  const auto is_one_of = [](int value, std::initializer_list<int> all) {
+    return std::ranges::find(all, value) != all.end();
+  };
+  if (!is_read || !is_one_of(packing.bits, {2, 3, 4, 5, 6, 8}) || !is_one_of(packing.group, {32, 64, 128})) {
+    return std::nullopt;
+  }
+  return packing;
+}
+
+template <>
+std::string_view contract_choices<HeadPacking>() {
+  return "stored, bf16, or bits 2, 3, 4, 5, 6 or 8, with a group of 32, 64 or 128 and \"all\" behind them as wanted: "
+         "4, "
+         "4:32, 4:64:all";
+}
 template <>
 std::string_view contract_choices<HiddenState>() {
   return "pre_norm or post_norm";

@@ -31,12 +31,28 @@ struct RecycledHidden {
   bool operator==(const RecycledHidden&) const = default;
 };
 
+/// How the head's matrices are kept in memory. Norms, routers and gates stay as they are, and what is stored packed is
+/// not packed again.
+struct HeadPacking {
+  enum class Form {
+    stored,  ///< as in the file
+    bf16,    ///< unpacked
+    affine,  ///< quantised at load
+  };
+  Form form = Form::stored;
+  int bits = 0, group = 64;  ///< of affine: 2, 3, 4, 5, 6 or 8, and 32, 64 or 128
+  bool all = false;          ///< also what lies outside the head's layers: fusion matrices, which bear it badly
+
+  bool operator==(const HeadPacking&) const = default;
+};
+
 [[nodiscard]] std::string name_of(HiddenState value);
 [[nodiscard]] std::string name_of(HeadState value);
 [[nodiscard]] std::string name_of(const RecycledHidden& value);  ///< "post_norm", "mix:pre_norm:post_norm:0.75"
 [[nodiscard]] std::string name_of(ConcatOrder value);
 [[nodiscard]] std::string name_of(PositionMode value);
 [[nodiscard]] std::string name_of(NormEncoding value);
+[[nodiscard]] std::string name_of(const HeadPacking& value);  ///< "stored", "bf16", "affine:4:64", "affine:4:64:all"
 
 /// The value that a text names; nothing where it names none. In a mix, `p` may stand for the decimal point, and alpha
 /// is from 0 to 1. Norm encodings have the names that published tools write, too (delta, mlx_gamma, ...).
@@ -62,6 +78,7 @@ struct Contract {
   Decided<PositionMode> position_mode;
   Decided<NormEncoding> trunk_norms;
   Decided<NormEncoding> head_norms;
+  Decided<HeadPacking> head_packing;
 };
 
 /// Values that the caller insists on; they beat every other source, also when they equal a default.
@@ -71,6 +88,7 @@ struct ContractOverrides {
   std::optional<ConcatOrder> concat_order;
   std::optional<PositionMode> position_mode;
   std::optional<NormEncoding> head_norms;
+  std::optional<HeadPacking> head_packing;
 };
 
 }  // namespace foresay

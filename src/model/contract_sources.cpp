@@ -42,12 +42,12 @@ void take_own(StatedContract& stated, const std::filesystem::path& path) {
   const auto contract = file.maybe_object("contract");
   if (!contract) return;
   static const std::set<std::string> kKnown = {
-      "base_hidden", "recycled_hidden", "concat_order", "position_mode", "head_norms"};
+      "base_hidden", "recycled_hidden", "concat_order", "position_mode", "head_norms", "head_packing"};
   for (const auto& [key, value] : contract->json().items()) {
     if (kKnown.contains(key)) continue;
     fail(ErrorCode::checkpoint,
-        "[contract] {}: {}: expected base_hidden, recycled_hidden, concat_order, position_mode or head_norms, found "
-        "this key; correct the file",
+        "[contract] {}: {}: expected base_hidden, recycled_hidden, concat_order, position_mode, head_norms or "
+        "head_packing, found this key; correct the file",
         contract->where(), key);
   }
   take(stated.base_hidden, *contract, {"base_hidden"});
@@ -55,24 +55,34 @@ void take_own(StatedContract& stated, const std::filesystem::path& path) {
   take(stated.concat_order, *contract, {"concat_order"});
   take(stated.position_mode, *contract, {"position_mode"});
   take(stated.head_norms, *contract, {"head_norms"});
+  take(stated.head_packing, *contract, {"head_packing"});
 }
 
 /// The contract object that mtplx writes, wherever it stands.
-void take_mtplx(StatedContract& stated, const Config& contract, Report& report) {
+void take_mtplx(StatedContract& stated, const Config& contract) {
   take(stated.base_hidden, contract, {"base_hidden_variant"});
   take(stated.recycled_hidden, contract, {"hidden_variant", "mtp_hidden_variant"});
   take(stated.concat_order, contract, {"concat_order"});
   take(stated.position_mode, contract, {"mtp_position_mode", "position_mode"});
   const auto bits = contract.maybe_integer("mtp_quant_bits", 1, 8);
-  (void)contract.maybe_integer("mtp_quant_group_size", 1, 1 << 16);
-  if (const auto policy = contract.maybe_string("mtp_quant_policy");
-      policy && *policy != "all" && *policy != "cyankiwi" && *policy != "prequantized-int4") {
+  const int group = contract.maybe_integer("mtp_quant_group_size", 1, 1 << 16).value_or(64);
+  const auto policy = contract.maybe_string("mtp_quant_policy");
+  if (policy && *policy != "all" && *policy != "cyankiwi" && *policy != "prequantized-int4") {
     fail(ErrorCode::checkpoint,
         "[contract] {}: mtp_quant_policy: expected all, cyankiwi or prequantized-int4, found \"{}\"; correct the file",
         contract.where(), *policy);
   }
-  if (bits && !contract.maybe_boolean("mtp_prequantized").value_or(false)) {
-    report.note(fmt::format("{} asks for a head of {} bits; it stays as it is stored", contract.where(), *bits));
+  if (!bits || contract.maybe_boolean("mtp_prequantized").value_or(false)) return;
+  auto packing = contract_value<HeadPacking>(fmt::format("{}:{}", *bits, group));
+  if (!packing) {
+    fail(ErrorCode::checkpoint,
+        "[contract] {}: mtp_quant_bits: expected 2, 3, 4, 5, 6 or 8 in groups of 32, 64 or 128, found {} in groups of "
+        "{}; correct the file",
+        contract.where(), *bits, group);
+  }
+  packing->all = policy == "all";
+  if (!stated.head_packing) {
+    stated.head_packing = Decided<HeadPacking>{*packing, fmt::format("{}: mtp_quant_bits", contract.where())};
   }
 }
 
@@ -83,20 +93,21 @@ void insist(std::optional<Decided<T>>& decided, const std::optional<T>& value) {
 
 }  // namespace
 
-StatedContract read_stated_contract(const Checkpoint& checkpoint, const ContractOverrides& overrides, Report& report) {
+StatedContract read_stated_contract(const Checkpoint& checkpoint, const ContractOverrides& overrides) {
   StatedContract stated;
   insist(stated.base_hidden, overrides.base_hidden);
   insist(stated.recycled_hidden, overrides.recycled_hidden);
   insist(stated.concat_order, overrides.concat_order);
   insist(stated.position_mode, overrides.position_mode);
   insist(stated.head_norms, overrides.head_norms);
+  insist(stated.head_packing, overrides.head_packing);
   take_own(stated, checkpoint.folder() / kOwnFile);
   if (const auto path = checkpoint.folder() / "mtplx_runtime.json"; std::filesystem::exists(path)) {
     const Config runtime = Config::read(path);
-    take_mtplx(stated, runtime.maybe_object("mtp_contract").value_or(runtime), report);
+    take_mtplx(stated, runtime.maybe_object("mtp_contract").value_or(runtime));
   }
   if (const auto contract = checkpoint.config().maybe_object("mtplx_mtp_contract")) {
-    take_mtplx(stated, *contract, report);
+    take_mtplx(stated, *contract);
   }
   return stated;
 }
@@ -109,7 +120,7 @@ void write_contract(const std::filesystem::path& folder, const Contract& contrac
   file["contract"] = {{"base_hidden", name_of(contract.base_hidden.value)},
       {"recycled_hidden", name_of(contract.recycled_hidden.value)},
       {"concat_order", name_of(contract.concat_order.value)}, {"position_mode", name_of(contract.position_mode.value)},
-      {"head_norms", name_of(contract.head_norms.value)}};
+      {"head_norms", name_of(contract.head_norms.value)}, {"head_packing", name_of(contract.head_packing.value)}};
   const std::string text = file.dump(2) + "\n";
   TemporaryFile out(path, "contract");
   out.write(text.data(), text.size());

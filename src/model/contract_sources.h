@@ -5,7 +5,6 @@
 #include <filesystem>
 #include <optional>
 
-#include "base/report.h"
 #include "checkpoint/checkpoint.h"
 #include "model/contract.h"
 
@@ -20,13 +19,12 @@ struct StatedContract {
   std::optional<Decided<ConcatOrder>> concat_order;
   std::optional<Decided<PositionMode>> position_mode;
   std::optional<Decided<NormEncoding>> head_norms;
+  std::optional<Decided<HeadPacking>> head_packing;
 };
 
 /// Throws ErrorCode::checkpoint for a value that does not exist, naming file, key, what was expected and what was
-/// found; for a key of foresay.json's contract that does not exist; for a foresay.json of another version. Bits that
-/// mtplx files ask for are noted: a head stays as it is stored.
-[[nodiscard]] StatedContract read_stated_contract(
-    const Checkpoint& checkpoint, const ContractOverrides& overrides, Report& report);
+/// found; for a key of foresay.json's contract that does not exist; for a foresay.json of another version.
+[[nodiscard]] StatedContract read_stated_contract(const Checkpoint& checkpoint, const ContractOverrides& overrides);
 
 /// Writes the head's wiring to foresay.json in the folder, whole or not at all; what else that file holds stays. Throws
 /// ErrorCode::capacity where it cannot be written.

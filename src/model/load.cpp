@@ -56,7 +56,7 @@ LoadedModel load_model(const Checkpoint& checkpoint, Ops& ops, const LoadOptions
   StatedContract stated;
   if (options.mtp != MtpMode::off && present && problem.empty()) {
     try {
-      stated = read_stated_contract(checkpoint, options.contract, report);
+      stated = read_stated_contract(checkpoint, options.contract);
     } catch (const Error& error) {
       problem = error.what();
     }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/error.h"
+#include "model/head_packing.h"
 
 namespace foresay {
 namespace {
@@ -55,7 +56,6 @@ StoredMatrix WeightSource::whole(const std::string& module, Shape leading, int o
           fmt::format("a float matrix {}, or packed words with {}.scales beside them", expected, stored.module));
     }
     if (stored.weight.shape != shape(in)) wrong_shape(stored.weight, expected);
-    storage_.push_back({stored.module, std::string(name_of(stored.weight.dtype)), stored.weight.bytes, read_});
     return stored;
   }
 
@@ -78,13 +78,33 @@ StoredMatrix WeightSource::whole(const std::string& module, Shape leading, int o
         .push_back(stored.module);
   }
   stored.quant = geometry;
-  storage_.push_back(
-      {stored.module, describe(geometry), stored.weight.bytes + stored.scales.bytes + stored.biases.bytes, read_});
   return stored;
 }
 
+StoredMatrix WeightSource::repack(const std::string& module, const StoredMatrix& stored) const {
+  const bool is_meant = packing_.form != HeadPacking::Form::affine || packing_.all || module.starts_with("layers.");
+  return is_meant ? repacked(stored, packing_) : stored;
+}
+
+void WeightSource::account(std::span<const StoredMatrix> each) {
+  const StoredMatrix& first = each.front();
+  std::size_t bytes = 0;
+  for (const StoredMatrix& one : each) bytes += one.weight.bytes + one.scales.bytes + one.biases.bytes;
+  storage_.push_back(
+      {first.module, first.quant ? describe(*first.quant) : std::string(name_of(first.weight.dtype)), bytes, read_});
+}
+
 StoredMatrix WeightSource::stored(const std::string& module, int out, int in) {
-  return whole(module, {}, out, in);
+  const StoredMatrix one = repack(module, whole(module, {}, out, in));
+  account({&one, 1});
+  return one;
+}
+
+StoredMatrix WeightSource::router(const std::string& module, int out, int in) {
+  StoredMatrix one = whole(module, {}, out, in);
+  one.decides = true;
+  account({&one, 1});
+  return one;
 }
 
 Matrix WeightSource::matrix(const std::string& module, int out, int in) {
@@ -105,7 +125,9 @@ std::vector<StoredMatrix> WeightSource::stack(const std::string& module, int cou
     one.weight = matrix_of(all.weight, i);
     one.scales = matrix_of(all.scales, i);
     one.biases = matrix_of(all.biases, i);
+    one = repack(module, one);
   }
+  account(each);
   return each;
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "checkpoint/config.h"
 #include "checkpoint/quantisation.h"
 #include "checkpoint/tensor_view.h"
+#include "model/contract.h"
 #include "model/load.h"
 #include "model/ops.h"
 
@@ -34,6 +36,8 @@ class WeightSource {
   /// a draft step.
   void set_read_share(ReadShare read) { read_ = read; }
   [[nodiscard]] ReadShare read_share() const { return read_; }
+  /// How matrices that are taken from now on are kept.
+  void set_packing(const HeadPacking& packing) { packing_ = packing; }
 
   [[nodiscard]] bool has(const std::string& tensor) const { return tensors_.contains(tensor); }
   [[nodiscard]] const TensorView* peek(const std::string& tensor) const;  ///< without taking it; null when absent
@@ -42,6 +46,8 @@ class WeightSource {
   [[nodiscard]] Matrix matrix(const std::string& module, int out, int in);
   /// The same, not yet handed to the lane.
   [[nodiscard]] StoredMatrix stored(const std::string& module, int out, int in);
+  /// A router or gate [out, in], always as it is stored.
+  [[nodiscard]] StoredMatrix router(const std::string& module, int out, int in);
   /// `count` matrices in one tensor [count, out, in], `module` with or without ".weight" behind it.
   [[nodiscard]] std::vector<StoredMatrix> stack(const std::string& module, int count, int out, int in);
 
@@ -63,11 +69,14 @@ class WeightSource {
  private:
   /// A stored module, whole: shapes are `leading` and then those of a matrix [out, in].
   StoredMatrix whole(const std::string& module, std::vector<std::int64_t> leading, int out, int in);
+  [[nodiscard]] StoredMatrix repack(const std::string& module, const StoredMatrix& stored) const;
+  void account(std::span<const StoredMatrix> each);  ///< one entry for all of them
   TensorView take(const std::string& tensor, const std::string& expected_shape);
   [[noreturn]] void wrong_shape(const TensorView& view, const std::string& expected) const;
 
   std::string part_;
   ReadShare read_;
+  HeadPacking packing_;
   std::map<std::string, TensorView> tensors_;
   const Config& config_;
   Ops& ops_;

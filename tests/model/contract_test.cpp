@@ -157,13 +157,21 @@ TEST_F(ContractSources, ABadValueNamesFileKeyChoicesAndWhatWasFound) {
   EXPECT_NE(plain.mtp_reason.find("hidden_first"), std::string::npos);
 }
 
-TEST_F(ContractSources, BitsThatAreAskedForAreNotedAndTheHeadStaysAsItIs) {
+TEST_F(ContractSources, BitsThatMtplxFilesAskForAreAPacking) {
+  EXPECT_EQ(contract().head_packing.value, HeadPacking{});
   write_config("mtplx_mtp_contract", {{"mtp_quant_bits", 4}, {"mtp_quant_policy", "cyankiwi"}});
-  (void)contract();
-  const auto& notes = report_.notes();
-  EXPECT_TRUE(std::ranges::any_of(notes, [](const std::string& note) {
-    return note.find("config.json: mtplx_mtp_contract asks for a head of 4 bits") != std::string::npos;
-  }));
+  EXPECT_EQ(name_of(contract().head_packing.value), "affine:4:64");
+  EXPECT_EQ(contract().head_packing.source, "config.json: mtplx_mtp_contract: mtp_quant_bits");
+  write_config(
+      "mtplx_mtp_contract", {{"mtp_quant_bits", 8}, {"mtp_quant_group_size", 32}, {"mtp_quant_policy", "all"}});
+  EXPECT_EQ(name_of(contract().head_packing.value), "affine:8:32:all");
+  write_config("mtplx_mtp_contract", {{"mtp_quant_bits", 8}, {"mtp_prequantized", true}});  // describes what is stored
+  EXPECT_EQ(contract().head_packing.source, "family default");
+  write("foresay.json", R"({"foresay": 1, "contract": {"head_packing": "bf16"}})");
+  EXPECT_EQ(contract().head_packing.source, "foresay.json: contract: head_packing");
+  std::filesystem::remove(folder_ / "foresay.json");
+  write_config("mtplx_mtp_contract", {{"mtp_quant_bits", 7}});
+  expect_refused({"mtp_quant_bits", "2, 3, 4, 5, 6 or 8", "7 in groups of 64"});
 }
 
 TEST_F(ContractSources, StatedNormsThatTheValuesContradictAreAnError) {

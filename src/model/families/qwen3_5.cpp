@@ -259,6 +259,7 @@ Contract resolve_contract(const Qwen35Config& config, const StatedContract& stat
                                                     : Decided<HiddenState>{HiddenState::post_norm, family};
   contract.recycled_hidden = stated.recycled_hidden.value_or(Decided<RecycledHidden>{HeadState::post_norm, family});
   contract.concat_order = stated.concat_order.value_or(Decided<ConcatOrder>{ConcatOrder::embedding_hidden, family});
+  contract.head_packing = stated.head_packing.value_or(Decided<HeadPacking>{HeadPacking{}, family});
   contract.position_mode = stated.position_mode.value_or(Decided<PositionMode>{PositionMode::cache, family});
   return contract;
 }
@@ -273,6 +274,7 @@ void attach_head(const FamilyRequest& request, const Qwen35Config& config, Qwen3
   const auto norms = decide_head_norms(
       checkpoint, declared, source, request.overrides, request.stated, model.contract_.trunk_norms.value);
   if (!request.overrides.head_norms) check_head_gains(checkpoint, norms.value);  // who insists may try a wrong one
+  source.set_packing(model.contract_.head_packing.value);
   repair_head(source, internal_names(checkpoint), config, norms.value == NormEncoding::zero_centred, request.report);
   model.load_head(source, norms.value == NormEncoding::zero_centred);
   source.expect_all_taken();

@@ -111,16 +111,14 @@ Moe Moe::load(
     WeightSource& source, const std::string& prefix, const MoeShape& shape, int hidden, RouterSpec spec, Ops& ops) {
   Moe moe;
   moe.spec = std::move(spec);
-  StoredMatrix router = source.stored(prefix + "gate", shape.experts, hidden);
-  router.decides = true;
-  moe.router = ops.matrix(router);
+  moe.router = ops.matrix(source.router(prefix + "gate", shape.experts, hidden));
   const ReadShare whole = source.read_share();
   source.set_read_share(whole * (static_cast<double>(shape.chosen) / shape.experts));
   moe.experts = load_experts(source, prefix, shape, hidden, ops);
   source.set_read_share(whole);
   if (shape.shared_width > 0) {
     moe.shared = GatedMlp::load(source, prefix + "shared_expert.", hidden, shape.shared_width);
-    if (shape.shared_gated) moe.shared_gate = source.matrix(prefix + "shared_expert_gate", 1, hidden);
+    if (shape.shared_gated) moe.shared_gate = ops.matrix(source.router(prefix + "shared_expert_gate", 1, hidden));
   }
   return moe;
 }

@@ -6,6 +6,7 @@
 #include "base/cpu_features.h"
 #include "base/error.h"
 #include "kernels/row_ops.h"
+#include "model/weight_view.h"
 
 namespace foresay {
 void cpu::check(bool ok, const char* operation, const char* what) {
@@ -18,33 +19,6 @@ using cpu::Builder;
 using cpu::check;
 
 constexpr int kRowsAtOnce = 8;  // fewer rows than this are not worth waking anybody
-
-WeightType weight_type(DType type, const std::string& module) {
-  switch (type) {
-    case DType::f32:
-      return WeightType::f32;
-    case DType::f16:
-      return WeightType::f16;
-    case DType::bf16:
-      return WeightType::bf16;
-    default:
-      fail(ErrorCode::unsupported, "[load] {}: expected f32, f16 or bf16 values, found {}", module, name_of(type));
-  }
-}
-
-WeightType packed_type(QuantMode mode) {
-  switch (mode) {
-    case QuantMode::affine:
-      return WeightType::affine;
-    case QuantMode::mxfp4:
-      return WeightType::mxfp4;
-    case QuantMode::mxfp8:
-      return WeightType::mxfp8;
-    case QuantMode::nvfp4:
-      return WeightType::nvfp4;
-  }
-  return WeightType::affine;
-}
 
 }  // namespace
 
@@ -72,23 +46,7 @@ std::string CpuOps::describe() const {
 std::shared_ptr<const cpu::Weights> cpu::weights_of(const StoredMatrix& stored) {
   auto weights = std::make_shared<cpu::Weights>();
   weights->stored = stored;
-  WeightView& view = weights->view;
-  view.out = stored.out;
-  view.in = stored.in;
-  view.data = stored.weight.data;
-  if (stored.quant) {
-    view.type = packed_type(stored.quant->mode);
-    view.bits = stored.quant->bits;
-    view.group = stored.quant->group;
-    view.scales = stored.scales.data;
-    if (view.type == WeightType::affine) {
-      view.scale_type = weight_type(stored.scales.dtype, stored.module + ".scales");
-      view.biases = stored.biases.data;
-    }
-  } else {
-    view.type = weight_type(stored.weight.dtype, stored.module);
-  }
-  view.decides = stored.decides;
+  weights->view = weight_view(stored);
   return weights;
 }
 
