@@ -4,10 +4,11 @@
 
 PROGRAM := build/release/foresay
 MODEL ?=
+RUNS ?= 20000
 PROMPT ?= Write a Python function that reads a file
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
-.PHONY: run build test asan bench bench-kernels format check-format clean help
+.PHONY: run build test asan fuzz bench bench-kernels format check-format clean help
 
 run: build  ## Generate from the bundled checkpoint (MODEL=folder PROMPT=text change it)
 	@$(PROGRAM) generate $(MODEL) --chat --prompt '$(PROMPT)' --max-tokens 128 --compare
@@ -29,6 +30,12 @@ asan: .venv/.ready build/asan/build.ninja  ## Tests under AddressSanitizer and U
 	@cmake --build --preset asan
 	@ctest --preset asan
 
+# Repeatable: each target reads as many inputs as RUNS says, made from its corpus. RUNS=0 goes on for ever.
+fuzz: build/.setup-fuzz build/fuzz/build.ninja  ## Readers of files under libFuzzer (RUNS=20000 TARGETS='config index')
+	@$(call configure,fuzz)
+	@cmake --build --preset fuzz
+	@tools/fuzz.sh $(RUNS) $(TARGETS)
+
 bench: build  ## The targets of docs/performance.md against llama.cpp, in turns (ARGS='--rounds 5 --docs')
 	@bench/run.py $(ARGS)
 
@@ -47,6 +54,9 @@ build/.setup: tools/setup.sh
 
 build/.setup-tests: tools/setup.sh build/.setup
 	@tools/setup.sh tests && touch $@
+
+build/.setup-fuzz: tools/setup.sh build/.setup
+	@tools/setup.sh fuzz && touch $@
 
 SOURCES = $(shell git ls-files --cached --others --exclude-standard '*.h' '*.cpp')
 

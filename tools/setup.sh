@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Installs what the build needs, and nothing that is already there: on Debian or Ubuntu with apt, on macOS with Homebrew
-# (written, not tested). Run by `make`; safe to run again. Usage: setup.sh [tests]; with `tests` also what only they
-# need: a compiler for 64-bit Arm and an emulator of it.
+# (written, not tested). Run by `make`; safe to run again. Usage: setup.sh [tests|fuzz]; with `tests` also what only they
+# need: a compiler for 64-bit Arm and an emulator of it; with `fuzz` clang and its runtime.
 set -euo pipefail
-for_tests=${1:-}
+also_for=${1:-}
 
 if [ "$(uname)" = Darwin ]; then
   command -v brew >/dev/null || { echo "setup: install Homebrew first: https://brew.sh" >&2; exit 1; }
@@ -24,8 +24,12 @@ fi
 packages=(g++ make cmake ninja-build nlohmann-json3-dev libfmt-dev libcli11-dev libedit-dev libgtest-dev libbenchmark-dev python3-dev python3-venv)
 export PATH="$PATH:${CARGO_HOME:-$HOME/.cargo}/bin"
 command -v cargo >/dev/null || packages+=(cargo-web rustc-web)
-if [ "$for_tests" = tests ] && [ "$(uname -m)" = x86_64 ]; then
+if [ "$also_for" = tests ] && [ "$(uname -m)" = x86_64 ]; then
   packages+=(g++-aarch64-linux-gnu qemu-user googletest)
+fi
+
+if [ "$also_for" = fuzz ]; then
+  packages+=(clang-14 libclang-rt-14-dev)
 fi
 
 missing=()

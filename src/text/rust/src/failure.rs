@@ -14,7 +14,7 @@ pub enum Failure {
     Unsupported(String),
     /// The chat template called raise_exception: the message is the template author's.
     Raised(String),
-    /// A bug here or in a dependency.
+    /// A library here gave up on an input that it should have refused.
     Panicked(String),
 }
 
@@ -39,7 +39,7 @@ pub fn guard<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure>
     static QUIET: Once = Once::new();
     QUIET.call_once(|| {
         set_hook(Box::new(|info| {
-            let place = info.location().map(|l| l.to_string()).unwrap_or_default();
+            let place = info.location().map(|l| place_of(l.file(), l.line())).unwrap_or_default();
             PANIC_PLACE.with(|slot| *slot.borrow_mut() = place);
         }))
     });
@@ -47,6 +47,13 @@ pub fn guard<T>(work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure>
         let place = PANIC_PLACE.with(|slot| slot.take());
         Err(Failure::Panicked(format!("{} at {place}", panic_text(payload.as_ref()))))
     })
+}
+
+/// Crate, file and line, without the folders of the machine that built this.
+fn place_of(file: &str, line: u32) -> String {
+    let parts: Vec<&str> = file.split(['/', '\\']).collect();
+    let source = parts.iter().rposition(|part| *part == "src").unwrap_or(0);
+    format!("{}:{line}", parts[source.saturating_sub(1)..].join("/"))
 }
 
 fn panic_text(payload: &(dyn Any + Send)) -> &str {
@@ -69,5 +76,12 @@ mod tests {
         let text = result.unwrap_err().to_string();
         assert!(text.starts_with("panicked|broken 7 at "), "{text}");
         assert!(text.contains("failure.rs"), "{text}");
+    }
+
+    #[test]
+    fn a_place_is_a_crate_and_not_a_machine() {
+        assert_eq!(place_of("/home/me/.cargo/registry/src/index/one-1.2/src/a/mod.rs", 7), "one-1.2/src/a/mod.rs:7");
+        assert_eq!(place_of("src/failure.rs", 3), "src/failure.rs:3");
+        assert_eq!(place_of("odd.rs", 1), "odd.rs:1");
     }
 }

@@ -119,8 +119,9 @@ fn without_generation_tags(source: &str) -> String {
     while let Some(start) = rest.find("{%").into_iter().chain(rest.find("{#")).min() {
         let is_comment = rest[start..].starts_with("{#");
         let close = if is_comment { "#}" } else { "%}" };
-        let Some(length) = rest[start..].find(close) else { break };
-        let end = start + length + close.len();
+        let inside = start + "{%".len();  // `{%}` opens a tag and closes none
+        let Some(length) = rest[inside..].find(close) else { break };
+        let end = inside + length + close.len();
         out.push_str(&rest[..start]);
         let tag = &rest[start..end];
         out.push_str(&if is_comment { Cow::Borrowed(tag) } else { scope_tag(tag) });
