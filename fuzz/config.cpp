@@ -56,8 +56,9 @@ void wiring(Bytes input) {
 void index(Bytes input) {
   static const Folder folder("index");
   static const bool once = (folder.write("model-00001-of-00002.safetensors", small_weights(false)),
-      folder.write("model-00002-of-00002.safetensors", R"(broken)"), folder.write("mtp.safetensors", small_weights(true)),
-      folder.write("config.json", R"({"model_type": "qwen3_5"})"), true);
+      folder.write("model-00002-of-00002.safetensors", R"(broken)"),
+      folder.write("mtp.safetensors", small_weights(true)), folder.write("config.json", R"({"model_type": "qwen3_5"})"),
+      true);
   (void)once;
   folder.write("model.safetensors.index.json", input);
   open(folder);

@@ -27,8 +27,8 @@ void chat_template(Bytes input) {
       {"role": "user", "content": [{"type": "text", "text": "Hi {{ x }}"}]},
       {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}]},
       {"role": "tool", "content": "2"}, {"role": "user", "content": "ok"}])");
-  static const Json arguments = Json::parse(
-      R"({"add_generation_prompt": true, "tools": [{"type": "function", "function": {"name": "f"}}]})");
+  static const Json arguments =
+      Json::parse(R"({"add_generation_prompt": true, "tools": [{"type": "function", "function": {"name": "f"}}]})");
   expect_read_or_error([&] {
     const auto source = std::string(reinterpret_cast<const char*>(input.data()), input.size());
     const std::string text = ChatTemplate::parse(source, {{"bos_token", "<s>"}}).render(messages, arguments);

@@ -40,8 +40,7 @@ bool has(const char* feature) {
 std::vector<Isa> detect() {
   std::vector<Isa> found = {Isa::reference};
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") &&
-      has_f16c()) {
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2") && has_f16c()) {
     found.push_back(Isa::avx2);
     if (has_avx_vnni()) found.push_back(Isa::avx_vnni);
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&

@@ -11,7 +11,8 @@ namespace foresay {
 namespace {
 
 bool is_vision(const std::string& name) {
-  for (const std::string_view prefix : {"model.visual.", "visual.", "model.vision_tower.", "vision_tower."}) {
+  for (const std::string_view prefix : {"model.visual.", "visual.", "model.vision_tower.", "vision_tower.",
+           "vision_model.", "vit_large_projector.", "vit_downsampler"}) {
     if (name.starts_with(prefix)) return true;
   }
   return false;

@@ -75,9 +75,8 @@ Json describe(const Options& options, int& status) {
     out["hidden"] = info.hidden;
     out["vocab"] = info.vocab;
     out["context"] = info.context;
-    out["mtp"] = {{"layers", info.head_layers}, {"max_depth", info.max_depth},
-        {"tensors", checkpoint.head().tensors.size()},
-        {"found_in", checkpoint.head().found_in.empty() ? Json() : Json(checkpoint.head().found_in)},
+    out["mtp"] = {{"layers", info.head_layers}, {"max_depth", info.max_depth}, {"tensors", loaded.head.tensors.size()},
+        {"found_in", loaded.head.found_in.empty() ? Json() : Json(loaded.head.found_in)},
         {"requested", options.model.mtp}, {"reason", loaded.mtp_reason}};
     std::map<std::string, int> formats;
     Json modules;

@@ -50,7 +50,10 @@ LoadedModel load_model(const Checkpoint& checkpoint, Ops& ops, const LoadOptions
   const Family& family = find_family(checkpoint.config().string("model_type"));
   refuse_vendor_formats(checkpoint.config());
   LoadedModel loaded;
-  const HeadTensors& head = checkpoint.head();
+  HeadTensors& head = loaded.head = checkpoint.head();
+  if (head.tensors.empty() && head.problem.empty() && family.head_in_trunk != nullptr) {
+    head = family.head_in_trunk(checkpoint);
+  }
   const bool present = !head.tensors.empty() || !head.problem.empty();
   std::string problem = head.problem;
   StatedContract stated;
@@ -63,7 +66,7 @@ LoadedModel load_model(const Checkpoint& checkpoint, Ops& ops, const LoadOptions
   }
   const bool want_head = options.mtp != MtpMode::off && present && problem.empty();
   FamilyResult result =
-      family.load({family.family, checkpoint, ops, options.contract, stated, want_head, report, loaded.storage});
+      family.load({family.family, checkpoint, ops, options.contract, stated, head, want_head, report, loaded.storage});
   loaded.model = std::move(result.model);
   if (problem.empty()) problem = result.head_problem;
 

@@ -41,6 +41,7 @@ struct StorageEntry {
 struct LoadedModel {
   std::unique_ptr<Model> model;
   std::string mtp_reason;             ///< why the head is there or not, in words
+  HeadTensors head;                   ///< what was found of one
   std::vector<StorageEntry> storage;  ///< every matrix, trunk first
 
   [[nodiscard]] double bytes_per_token() const;  ///< weights that the trunk reads for one token, drafts aside

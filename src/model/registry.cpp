@@ -12,6 +12,8 @@ std::span<const Family> families() {
       {"qwen3_5_moe_text", "qwen3_5_moe", load_qwen3_5},
       {"qwen3_5_mtp", "qwen3_5_moe", load_qwen3_5},
       {"qwen3_next", "qwen3_next", load_qwen3_5},
+      {"step3p5", "step3p5", load_step3p5, step3p5_head_in_trunk},
+      {"step3p7", "step3p5", load_step3p5, step3p5_head_in_trunk},
   };
   return kFamilies;
 }

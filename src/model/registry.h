@@ -19,6 +19,7 @@ struct FamilyRequest {
   Ops& ops;
   const ContractOverrides& overrides;
   const StatedContract& stated;  ///< by anyone, the caller included
+  const HeadTensors& head;       ///< what was found of one
   bool want_head;                ///< false: load the trunk alone
   Report& report;
   std::vector<StorageEntry>& storage;
@@ -33,6 +34,9 @@ struct Family {
   std::string_view model_type;  ///< as in config.json
   std::string_view family;
   FamilyResult (*load)(const FamilyRequest& request);
+  /// A head that lies under names of the trunk, where the checkpoint has none under names of its own; null where the
+  /// family has no such names. Without tensors where there is none.
+  HeadTensors (*head_in_trunk)(const Checkpoint& checkpoint) = nullptr;
 };
 
 /// One line per model_type. A new family is one file in families/ and one line here.
@@ -43,5 +47,7 @@ struct Family {
 [[nodiscard]] std::string try_head(const FamilyRequest& request, const std::function<void()>& attach);
 
 FamilyResult load_qwen3_5(const FamilyRequest& request);
+FamilyResult load_step3p5(const FamilyRequest& request);
+[[nodiscard]] HeadTensors step3p5_head_in_trunk(const Checkpoint& checkpoint);
 
 }  // namespace foresay

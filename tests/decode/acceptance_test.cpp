@@ -1,8 +1,8 @@
 // How many drafts of the trained heads survive, against what a reference implementation measured.
 #include <gtest/gtest.h>
 
-#include "decode/draft/mtp_drafter.h"
 #include "decode/golden_rounds.h"
+#include "fixtures/drafters.h"
 
 namespace foresay {
 namespace {
@@ -12,7 +12,7 @@ class AcceptanceRate : public ::testing::TestWithParam<std::tuple<std::string, d
 TEST_P(AcceptanceRate, IsTheReferences) {
   const auto& [name, temperature, depth] = GetParam();
   const OpenedModel model(bundled_model(name));
-  MtpDrafter drafter(*model);
+  HeadDrafter drafter(*model);
   DecodeOptions options;
   options.depth = depth;
   options.max_tokens = kAcceptanceTokens;

@@ -3,10 +3,10 @@
 
 #include <algorithm>
 
-#include "decode/draft/mtp_drafter.h"
 #include "decode/evaluate.h"
 #include "decode/generate.h"
 #include "decode/golden_rounds.h"
+#include "fixtures/drafters.h"
 #include "fixtures/scripted_model.h"
 
 namespace foresay {
@@ -24,7 +24,7 @@ class GreedyText : public ::testing::TestWithParam<std::string> {};
 TEST_P(GreedyText, IsTheReferencesAtAnyDepth) {
   const GoldenPrompt golden = read_golden(GetParam());
   const OpenedModel model(golden.checkpoint);
-  MtpDrafter drafter(*model);
+  HeadDrafter drafter(*model);
   GenerateRequest request;
   request.prompt = golden.ids;
   request.options.max_tokens = static_cast<int>(golden.greedy_ids.size());
@@ -70,7 +70,7 @@ Speculated speculate(const Model& real, const GoldenPrompt& golden, int depth) {
   std::vector<double> gaps;
   ScriptedModel model(real);
   model.on_draft_logits = [&](std::span<const float> logits) { gaps.push_back(top2_gap(logits)); };
-  MtpDrafter drafter(model);
+  HeadDrafter drafter(model);
   DecodeOptions options;
   options.depth = depth;
   options.max_tokens = static_cast<int>(golden.greedy_ids.size()) + depth + 1;
@@ -144,7 +144,7 @@ TEST_P(HeadHistory, DoesNotDependOnThePrefillChunk) {
   std::vector<float> logits;  // of one block
   ScriptedModel model(*real);
   model.on_draft_logits = [&](std::span<const float> row) { logits.insert(logits.end(), row.begin(), row.end()); };
-  MtpDrafter drafter(model);
+  HeadDrafter drafter(model);
   DecodeOptions options;
   options.depth = 3;
   const int depths[] = {options.depth};

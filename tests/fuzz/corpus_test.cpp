@@ -15,7 +15,8 @@ class FuzzCorpus : public ::testing::TestWithParam<NamedTarget> {};
 
 TEST_P(FuzzCorpus, KeepsTheReadersPromise) {
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::path(FORESAY_FUZZ_CORPUS) / GetParam().name)) {
+  for (const auto& entry :
+      std::filesystem::directory_iterator(std::filesystem::path(FORESAY_FUZZ_CORPUS) / GetParam().name)) {
     SCOPED_TRACE(entry.path().filename().string());
     std::ifstream in(entry.path(), std::ios::binary);
     const std::vector<char> content{std::istreambuf_iterator<char>(in), {}};
@@ -25,8 +26,8 @@ TEST_P(FuzzCorpus, KeepsTheReadersPromise) {
   EXPECT_GE(files, 5);
 }
 
-INSTANTIATE_TEST_SUITE_P(, FuzzCorpus, ::testing::ValuesIn(kTargets),
-    [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    , FuzzCorpus, ::testing::ValuesIn(kTargets), [](const auto& test) { return std::string(test.param.name); });
 
 }  // namespace
 }  // namespace foresay::fuzz

@@ -154,15 +154,17 @@ class Subject {
   } else if (name.starts_with("random_")) {
     folder = std::filesystem::path(FORESAY_TEST_DATA) / "random" / name.substr(7);
   } else {
-    folder = std::filesystem::path(FORESAY_MODELS) / (name == "trained" ? "tiny-qwen3_5" : "tiny-qwen3_5-4bit");
+    folder = std::filesystem::path(FORESAY_MODELS) / (name == "trained"           ? "tiny-qwen3_5"
+                                                         : name == "trained_step" ? "tiny-step3p5"
+                                                                                  : "tiny-qwen3_5-4bit");
   }
   found = std::make_unique<Subject>(full_name, folder, int8 ? CpuActivations::int8 : CpuActivations::float32);
   return *found;
 }
 
 inline const std::string kSubjects[] = {"tiny", "tiny_tied", "tiny_hybrid", "tiny_hybrid_4bit", "tiny_hybrid_4bit_int8",
-    "random_qwen3_5", "random_qwen3_5_moe", "random_qwen3_next", "moe_4bit_int8", "prefix_chained", "prefix_parallel",
-    "trained", "trained_4bit", "trained_4bit_int8"};
+    "random_qwen3_5", "random_qwen3_5_moe", "random_qwen3_next", "random_step3p5", "moe_4bit_int8", "prefix_chained",
+    "prefix_parallel", "trained", "trained_4bit", "trained_4bit_int8"};
 
 /// Greedy, then samplers whose ids must not depend on drafting: a seed makes acceptance coupled.
 [[nodiscard]] inline SamplingOptions sampling(int index) {

@@ -92,7 +92,7 @@ INSTANTIATE_TEST_SUITE_P(, GoldenHead, ::testing::ValuesIn(golden_names(kRandomG
     [](const auto& test) { return test_name(test.param); });
 
 INSTANTIATE_TEST_SUITE_P(, GoldenDrafts,
-    ::testing::ValuesIn(golden_names({"random/qwen3_5", "random/qwen3_5_moe", "random/qwen3_next"})),
+    ::testing::ValuesIn(golden_names({"random/qwen3_5", "random/qwen3_5_moe", "random/qwen3_next", "random/step3p5"})),
     [](const auto& test) { return test_name(test.param); });
 
 }  // namespace

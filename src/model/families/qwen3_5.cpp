@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "model/layers/layers.h"
+#include "model/layers/recycle.h"
 #include "model/registry.h"
 #include "model/weight_source.h"
 
@@ -210,25 +211,12 @@ HeadForward Qwen35::draft(const HeadPass& pass) const {
     logits = pass.vocabulary != nullptr ? ops_.linear_subset(drafting, output_, *pass.vocabulary)
                                         : ops_.linear(drafting, output_);
   }
-  const auto state = [&](HeadState which) {
-    switch (which) {
-      case HeadState::pre_norm:
-        return x;
-      case HeadState::fc:
-        return ops_.select(fused, pass.output_rows);
-      case HeadState::embedding:
-        return ops_.select(embedding, pass.output_rows);
-      case HeadState::prev:
-        return ops_.select(pass.hidden, pass.output_rows);
-      case HeadState::post_norm:
-        break;
-    }
-    return m;
-  };
-  const RecycledHidden& recycled = contract_.recycled_hidden.value;
-  Tensor hidden = state(recycled.left);
-  if (recycled != RecycledHidden(recycled.left)) hidden = ops_.mix(hidden, state(recycled.right), recycled.alpha);
-  return {std::move(hidden), std::move(logits)};
+  const HeadStates states{.pre_norm = x,
+      .post_norm = m,
+      .fused = ops_.select(fused, pass.output_rows),
+      .embedding = ops_.select(embedding, pass.output_rows),
+      .previous = ops_.select(pass.hidden, pass.output_rows)};
+  return {recycled_state(ops_, contract_.recycled_hidden.value, states), std::move(logits)};
 }
 
 /// Names without the prefix of either layout: "layers.0.mlp.gate_proj.weight", "embed_tokens.weight", "lm_head.weight".

@@ -29,6 +29,7 @@ Attention Attention::load(
   attention.k = source.matrix(prefix + "k_proj", kv_width, hidden);
   attention.v = source.matrix(prefix + "v_proj", kv_width, hidden);
   attention.o = source.matrix(prefix + "o_proj", hidden, q_width);
+  if (source.has(prefix + "g_proj.weight")) attention.head_gate = source.matrix(prefix + "g_proj", spec.heads, hidden);
   spec.q_norm = source.gain(prefix + "q_norm.weight", spec.head_dim, zero_centred_norms);
   spec.k_norm = source.gain(prefix + "k_norm.weight", spec.head_dim, zero_centred_norms);
   attention.spec = std::move(spec);
@@ -55,8 +56,12 @@ Tensor Attention::forward(Ops& ops, const Tensor& x, const Tensor& residual, std
   ops.observe("q", queries);
   ops.observe("k", keys);
   ops.observe("v", values);
-  const Tensor mixed = ops.attention(spec, queries, query_rows, keys, values, slices);  // [n, H * Dh]
-  if (query_rows.empty()) return {};                                                    // history only
+  Tensor mixed = ops.attention(spec, queries, query_rows, keys, values, slices);  // [n, H * Dh]
+  if (query_rows.empty()) return {};                                              // history only
+  if (head_gate) {
+    const bool is_whole = static_cast<int>(query_rows.size()) == x.rows;
+    mixed = ops.gate_runs(mixed, ops.linear(is_whole ? x : ops.select(x, query_rows), *head_gate));
+  }
   ops.observe("mixed", mixed);
   Tensor y = ops.linear_add(mixed, o, residual);
   ops.observe("sum", y);

@@ -1,6 +1,7 @@
 // model/layers/layers.h: blocks that several families are built from, each over model/ops.h.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -26,8 +27,10 @@ struct GatedMlp {
 struct Attention {
   AttentionSpec spec;
   Matrix q, k, v, o;
+  std::optional<Matrix> head_gate;  ///< [H, D]: each head's output is multiplied by the sigmoid of its gate
 
-  /// Takes q_proj, k_proj, v_proj, o_proj, q_norm, k_norm under `prefix`. `spec` holds everything but the norms.
+  /// Takes q_proj, k_proj, v_proj, o_proj, q_norm, k_norm under `prefix`, and g_proj where there is one. `spec` holds
+  /// everything but the norms.
   static Attention load(
       WeightSource& source, const std::string& prefix, int hidden, AttentionSpec spec, bool zero_centred_norms);
   /// x [R, D]; `residual` has the n query rows, the other rows only fill the cache. Nothing without query rows.
