@@ -381,6 +381,26 @@ TEST_F(ExpertForms, QuantisedExpertsAndMixedModulesRun) {
   }
 }
 
+// B47: a head with its own width crashed the first request.
+TEST_F(ExpertForms, TrunkAndHeadOfDifferentWidthsRunTogether) {
+  const auto logits = [&](Packing packing) {
+    return all_logits(write("qwen3_5_moe", [&](TensorMap& tensors, Json& config) {
+      to_mlx_layout(tensors);
+      TensorMap head;
+      for (auto it = tensors.begin(); it != tensors.end();) {
+        const bool is_head = it->first.find("mtp.") != std::string::npos;
+        if (is_head) head.insert(*it);
+        it = is_head ? tensors.erase(it) : std::next(it);
+      }
+      Json unnamed;
+      quantise(tensors, config, 4, packing);
+      quantise(head, unnamed, 8, packing);
+      tensors.merge(head);
+    }));
+  };
+  EXPECT_LE(max_abs(logits(Packing::packed), logits(Packing::values)), 2e-4);
+}
+
 TEST_F(ExpertForms, AFaultNamesTheTensor) {
   const std::string layer = "model.language_model.layers.2.mlp.";
   expect_refused(
