@@ -115,7 +115,8 @@ Layer Step35::load_layer(WeightSource& source, const std::string& prefix, const 
   Layer layer;
   layer.input_norm = source.gain(prefix + "input_layernorm.weight", config_.hidden, zero_centred);
   layer.post_norm = source.gain(prefix + "post_attention_layernorm.weight", config_.hidden, zero_centred);
-  layer.attention = Attention::load(source, prefix + "self_attn.", config_.hidden, std::move(spec), zero_centred);
+  layer.attention =
+      Attention::load(source, prefix + "self_attn.", config_.hidden, std::move(spec), zero_centred, config_.head_gates);
   layer.cache = {shape.kv_heads, config_.head_dim, config_.head_dim, shape.window};
   if (source.has(prefix + "mlp.gate.weight")) {
     layer.mlp = load_moe(source, prefix + "mlp.", shape);

@@ -205,6 +205,7 @@ Step35Config Step35Config::read(const Checkpoint& checkpoint) {
   c.shared_width = text.maybe_integer("share_expert_dim", 0, kMost)
                        .value_or(text.maybe_integer("share_expert_dims", 0, kMost).value_or(0));
   c.normalise_chosen = text.maybe_boolean("norm_expert_weight").value_or(true);
+  c.head_gates = text.maybe_boolean("use_head_wise_attn_gate").value_or(true);
   c.router_bias = text.maybe_boolean("use_moe_router_bias").value_or(true);
   if (const auto factor = text.maybe_number("moe_router_scaling_factor", 0, 1e6)) {
     c.router_factor = static_cast<float>(*factor);

@@ -29,6 +29,7 @@ struct Step35Config {
   std::optional<std::vector<int>> sparse;  ///< layers that the config calls mixtures; the tensors decide
   int chosen = 0, expert_width = 0, shared_width = 0;
   bool normalise_chosen = true, router_bias = true;
+  bool head_gates = true;              ///< attention has a gate per head
   std::optional<float> router_factor;  ///< required where there are experts
 
   /// Throws ErrorCode::checkpoint for missing, impossible or contradictory values, ErrorCode::unsupported for variants

@@ -21,15 +21,15 @@ Tensor GatedMlp::forward(Ops& ops, const Tensor& x, const Tensor& residual) cons
   return y;
 }
 
-Attention Attention::load(
-    WeightSource& source, const std::string& prefix, int hidden, AttentionSpec spec, bool zero_centred_norms) {
+Attention Attention::load(WeightSource& source, const std::string& prefix, int hidden, AttentionSpec spec,
+    bool zero_centred_norms, bool head_gates) {
   const int q_width = spec.heads * spec.head_dim, kv_width = spec.kv_heads * spec.head_dim;
   Attention attention;
   attention.q = source.matrix(prefix + "q_proj", spec.output_gate ? 2 * q_width : q_width, hidden);
   attention.k = source.matrix(prefix + "k_proj", kv_width, hidden);
   attention.v = source.matrix(prefix + "v_proj", kv_width, hidden);
   attention.o = source.matrix(prefix + "o_proj", hidden, q_width);
-  if (source.has(prefix + "g_proj.weight")) attention.head_gate = source.matrix(prefix + "g_proj", spec.heads, hidden);
+  if (head_gates) attention.head_gate = source.matrix(prefix + "g_proj", spec.heads, hidden);
   spec.q_norm = source.gain(prefix + "q_norm.weight", spec.head_dim, zero_centred_norms);
   spec.k_norm = source.gain(prefix + "k_norm.weight", spec.head_dim, zero_centred_norms);
   attention.spec = std::move(spec);

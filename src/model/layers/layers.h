@@ -29,10 +29,10 @@ struct Attention {
   Matrix q, k, v, o;
   std::optional<Matrix> head_gate;  ///< [H, D]: each head's output is multiplied by the sigmoid of its gate
 
-  /// Takes q_proj, k_proj, v_proj, o_proj, q_norm, k_norm under `prefix`, and g_proj where there is one. `spec` holds
+  /// Takes q_proj, k_proj, v_proj, o_proj, q_norm, k_norm under `prefix`, and g_proj with `head_gates`. `spec` holds
   /// everything but the norms.
-  static Attention load(
-      WeightSource& source, const std::string& prefix, int hidden, AttentionSpec spec, bool zero_centred_norms);
+  static Attention load(WeightSource& source, const std::string& prefix, int hidden, AttentionSpec spec,
+      bool zero_centred_norms, bool head_gates = false);
   /// x [R, D]; `residual` has the n query rows, the other rows only fill the cache. Nothing without query rows.
   [[nodiscard]] Tensor forward(Ops& ops, const Tensor& x, const Tensor& residual, std::span<const int> query_rows,
       std::span<const CacheSlice> slices) const;

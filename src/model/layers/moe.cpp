@@ -102,7 +102,8 @@ ExpertMlps numbered(WeightSource& source, const std::string& prefix, const MoeSh
 
 ExpertMlps load_experts(WeightSource& source, const std::string& prefix, const MoeShape& shape, int hidden, Ops& ops) {
   const auto has = [&](const std::string& module) { return source.has(module) || source.has(module + ".weight"); };
-  if (has(prefix + "experts.gate_up_proj")) return fused(source, prefix + "experts.", shape, hidden, ops);
+  if (has(prefix + "experts.gate_up_proj") || has(prefix + "experts.down_proj"))
+    return fused(source, prefix + "experts.", shape, hidden, ops);
   if (has(prefix + "experts.0.gate_proj")) return numbered(source, prefix + "experts.", shape, hidden, ops);
   return stacked(source, prefix + "switch_mlp.", shape, hidden, ops);
 }
