@@ -25,6 +25,7 @@
 #include "fixtures/moe_checkpoint.h"
 #include "fixtures/prefix_model.h"
 #include "fixtures/scripted_model.h"
+#include "fixtures/step_checkpoint.h"
 #include "fixtures/temp_dir.h"
 #include "fixtures/tiny_checkpoint.h"
 #include "model/load.h"
@@ -151,6 +152,8 @@ class Subject {
     folder = write_tiny(written.path() / full_name, options->second);
   } else if (name == "moe_4bit") {
     folder = write_moe_4bit(written.path() / full_name);
+  } else if (name == "step_4bit") {
+    folder = write_step_4bit(written.path() / full_name);
   } else if (name.starts_with("random_")) {
     folder = std::filesystem::path(FORESAY_TEST_DATA) / "random" / name.substr(7);
   } else {
@@ -163,8 +166,8 @@ class Subject {
 }
 
 inline const std::string kSubjects[] = {"tiny", "tiny_tied", "tiny_hybrid", "tiny_hybrid_4bit", "tiny_hybrid_4bit_int8",
-    "random_qwen3_5", "random_qwen3_5_moe", "random_qwen3_next", "random_step3p5", "moe_4bit_int8", "prefix_chained",
-    "prefix_parallel", "trained", "trained_4bit", "trained_4bit_int8"};
+    "random_qwen3_5", "random_qwen3_5_moe", "random_qwen3_next", "random_step3p5", "step_4bit_int8", "moe_4bit_int8",
+    "prefix_chained", "prefix_parallel", "trained", "trained_4bit", "trained_4bit_int8"};
 
 /// Greedy, then samplers whose ids must not depend on drafting: a seed makes acceptance coupled.
 [[nodiscard]] inline SamplingOptions sampling(int index) {

@@ -6,6 +6,9 @@
 #include "decode/evaluate.h"
 #include "decode/generate.h"
 #include "fixtures/golden.h"
+#include "fixtures/moe_checkpoint.h"
+#include "fixtures/step_checkpoint.h"
+#include "fixtures/temp_dir.h"
 
 namespace foresay {
 namespace {
@@ -76,6 +79,22 @@ TEST(MlxLayers, EveryNamedTensorIsTheCpuLanes) {
       EXPECT_LE(relative_rms(got.layers[i].values, want.layers[i].values), 1e-5) << want.layers[i].name;
     }
     RecordProperty("worst_" + test_name(name), std::to_string(worst));
+  }
+}
+
+// Packed mixtures have no golden of their own: both lanes read the same weights.
+TEST(MlxPacked, MixturesAndDistinctHeadsAreTheCpuLanes) {
+  const TempDir dir;
+  for (const auto& folder : {write_moe_4bit(dir.path() / "moe"), write_step_4bit(dir.path() / "step")}) {
+    const OpenedModel cpu(folder), mlx(folder, {}, make_mlx_ops(MlxDevice::cpu));
+    std::vector<TokenId> ids(40);
+    for (std::size_t i = 0; i < ids.size(); ++i) ids[i] = static_cast<TokenId>(i * 37 % 512);
+    const Evaluation want = evaluate(*cpu, ids, 3), got = evaluate(*mlx, ids, 3, 7);
+    EXPECT_LE(max_abs(got.logits, want.logits), kTolerance) << folder;
+    ASSERT_EQ(got.mtp_logits.size(), 3u);
+    for (std::size_t step = 0; step < 3; ++step) {
+      EXPECT_LE(max_abs(got.mtp_logits[step], want.mtp_logits[step]), kTolerance) << folder << step;
+    }
   }
 }
 

@@ -7,6 +7,7 @@
 #include "decode/evaluate.h"
 #include "fixtures/golden.h"
 #include "fixtures/moe_checkpoint.h"
+#include "fixtures/step_checkpoint.h"
 #include "fixtures/temp_dir.h"
 
 namespace foresay {
@@ -23,40 +24,6 @@ std::vector<float> all_logits(const OpenedModel& model, int depth = 3) {
   std::vector<float> all = e.logits;
   for (const auto& step : e.mtp_logits) all.insert(all.end(), step.begin(), step.end());
   return all;
-}
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const auto at = text.find(from);
-  return at == std::string::npos ? text : text.replace(at, from.size(), to);
-}
-
-bool is_head(const std::string& name) {
-  return std::ranges::any_of(std::array{"layers.5.", "layers.6.", "layers.7."},
-      [&](const char* layer) { return name.find(layer) != std::string::npos; });
-}
-
-void rename(TensorMap& tensors, const std::function<std::string(const std::string&)>& name_of) {
-  TensorMap renamed;
-  for (auto& [name, tensor] : tensors) renamed.emplace(name_of(name), std::move(tensor));
-  tensors = std::move(renamed);
-}
-
-/// As mlx-lm's conversion leaves a trunk; the head stays as it was.
-void convert_trunk(TensorMap& tensors) {
-  for (auto& [name, tensor] : tensors) {
-    if (is_head(name) || tensor.shape.size() != 1 || name.find("norm") == std::string::npos) continue;
-    std::vector<float> gain = tensor.to_float();
-    for (float& g : gain) g += 1.0f;
-    tensor = OwnedTensor::of(DType::f32, tensor.shape, gain);
-  }
-  rename(tensors, [](std::string name) {
-    for (const char* module : {"gate_proj", "up_proj", "down_proj"}) {
-      name = replaced(name, std::string(".moe.") + module, std::string(".mlp.switch_mlp.") + module);
-    }
-    name = replaced(name, ".moe.gate.", ".mlp.gate.gate.");
-    name = replaced(name, ".moe.router_bias", ".mlp.gate.router_bias");
-    return replaced(name, ".share_expert.", ".mlp.share_expert.");
-  });
 }
 
 OwnedTensor expert(const OwnedTensor& stacked, std::int64_t e) {
@@ -95,7 +62,7 @@ TEST_F(Step35Variants, EveryToolsNamesGiveTheSameLogitsToTheBit) {
     expect_same(
         [&](TensorMap& t, Json&) { rename(t, [&](const std::string& name) { return prefix + name; }); }, prefix);
   }
-  expect_same([](TensorMap& t, Json&) { convert_trunk(t); }, "MLX");
+  expect_same([](TensorMap& t, Json&) { step_to_mlx_layout(t); }, "MLX");
   for (const std::string numbered : {".moe.", ".moe.experts."}) {
     expect_same(
         [&](TensorMap& t, Json&) {
@@ -162,7 +129,7 @@ TEST_F(Step35Variants, AHeadInAFileOfItsOwnMayCountEitherWay) {
       TensorMap head;
       const auto folder = write([&](TensorMap& t, Json&) {
         for (auto it = t.begin(); it != t.end();) {
-          if (!is_head(it->first)) {
+          if (!is_step_head(it->first)) {
             ++it;
             continue;
           }
@@ -260,7 +227,7 @@ TEST_F(Step35Variants, FaultsOfTheConfigAreNamed) {
 TEST_F(Step35Variants, NormsOfAHeadFollowAStatementOrEachItsOwnMean) {
   const auto gains = [](TensorMap& t, const std::string& part) {
     for (auto& [name, tensor] : t) {
-      if (!is_head(name) || tensor.shape.size() != 1 || name.find(part) == std::string::npos) continue;
+      if (!is_step_head(name) || tensor.shape.size() != 1 || name.find(part) == std::string::npos) continue;
       std::vector<float> gain = tensor.to_float();
       for (float& g : gain) g += 1.0f;
       tensor = OwnedTensor::of(DType::f32, tensor.shape, gain);
