@@ -23,9 +23,9 @@ test: .venv/.ready build/.setup-tests build/release/build.ninja  ## Build and ru
 	@cmake --build --preset release
 	@ctest --preset release
 
-# But for those that measure rates over long runs, long runs of the 4-bit checkpoint that the bf16 one makes too,
-# random mixtures where packed ones are enough, and folders of a released size (CMakePresets.json): what they run, other tests run
-# here.
+# But for those that measure rates over long runs, long runs of the 4-bit checkpoint that the bf16 one makes too, random
+# mixtures where packed ones are enough, and folders of a released size (CMakePresets.json): what they run, other tests
+# run here.
 asan: .venv/.ready build/asan/build.ninja  ## Tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(call configure,asan)
 	@cmake --build --preset asan
